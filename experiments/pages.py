@@ -25,7 +25,8 @@ from pathlib import Path
 from experiments import harness
 from experiments.probe import MACHINE, behaviour, short
 from mqfair.bench.simulated.session import SIMULATED
-from mqfair.bench.variant import IOCOST, MQFQ, NONE
+from mqfair.bench.variant import DEADLINE, IOCOST, KYBER, MQFQ, NONE
+from mqfair.schedulers import SCHEDULERS as OURS
 from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,12 +62,15 @@ class Page:
     varies: str = r"\Z"
 
 
+# The schedulers of the figures of the papers, and of the measurements of isolation.
+_PLAYED = tuple(one for one in SIMULATED if one not in (DEADLINE, KYBER))
+
 PAGES = (
     Page(
         "figures",
         "doc/figures.md",
         "experiments.papers all",
-        (*SIMULATED, MACHINE),
+        (*_PLAYED, MACHINE),
         (
             "experiments/papers/*.py",
             "experiments/papers/*/figures.py",
@@ -100,8 +104,21 @@ PAGES = (
         "isolation",
         "doc/measurements/isolation.md",
         "experiments.isolation_tables",
-        SIMULATED,
+        _PLAYED,
         ("experiments/isolation*.py",),
+    ),
+    Page(
+        "study",
+        "doc/study.md",
+        "experiments.study all",
+        (NONE, DEADLINE, KYBER, "bwf2q", IOCOST, "throttle", "sfq", "flashfq", *OURS, MACHINE),
+        (
+            "experiments/study/*.py",
+            "mqfair/bench/simulated/prices.py",
+            "mqfair/drives/models/980pro.toml",
+            "mqfair/drives/models/p4500.toml",
+        ),
+        picture=True,
     ),
     Page(
         "fidelity",

@@ -9,6 +9,8 @@ const struct sched_ops *const comparators[] = {
 	&stf_ops,
 	&iocost_ops,
 	&throttle_ops,
+	&deadline_ops,
+	&kyber_ops,
 	NULL,
 };
 

@@ -21,11 +21,14 @@ DEFAULT_OURS = schedulers.SCHEDULERS
 OURS = (*schedulers.SCHEDULERS, *schedulers.EXAMPLES)
 # The scheduler none with limits in io.max, or its model in the simulator.
 THROTTLE = "throttle"
+# Schedulers of the kernel without weights, which run in a guest, too.
+KYBER = "kyber"
+DEADLINE = "mq-deadline"
 # Schedulers of the literature that only the simulator has.
 COMPARATORS = ("flashfq", "bwf2q", "cfq", "mfap", "stf")
 # mqfq with one lock around all dispatches, of its paper. Only a model of CPUs shows a lock.
 SERIAL = "mqfq-serial"
-SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, THROTTLE, *OURS)
+SCHEDULERS = (NONE, KYBER, BFQ, DEADLINE, IOCOST, THROTTLE, *OURS)
 # none has no tunables, and iocost is configured by a model of the drive.
 WITHOUT_TUNABLES = (NONE, IOCOST)
 

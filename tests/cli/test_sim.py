@@ -206,10 +206,11 @@ def test_a_cgroup_that_its_own_cpu_limits_is_noted(tmp_path, capsys):
     assert json.loads(out)["notes"] == []
 
 
-def test_a_scheduler_takes_its_time_and_bfq_its_lock(built, tmp_path, capsys):
-    """On one CPU the prices add to the 10 us of a request. On four the lock of BFQ is the limit."""
+def test_a_scheduler_takes_its_time_and_two_have_a_lock(built, tmp_path, capsys):
+    """On one CPU the prices add to the 10 us of a request. On four the lock is the limit under BFQ
+    and mq-deadline."""
     fast = "null:irqmode=2,completion_nsec=1000,submit_queues=4,hw_queue_depth=64,gb=1"
-    labels = ("none", "mqfq", "bwf2q:idle_us=0")
+    labels = ("none", "mqfq", "kyber", "bwf2q:idle_us=0", "mq-deadline")
 
     def rates(readers: int) -> list[float]:
         path = tmp_path / "j.fio"
@@ -225,8 +226,8 @@ def test_a_scheduler_takes_its_time_and_bfq_its_lock(built, tmp_path, capsys):
     prices = [prices_of.price(scheduler_of(label), priced=True) for label in labels]
     alone = [1e9 / (10_000 + price.own_ns(10_000)) for price in prices]
     assert rates(1) == pytest.approx(alone, rel=0.01)
-    all_lock = 1e9 / prices[-1].locked_ns(10_000)
-    assert rates(4) == pytest.approx([4 * alone[0], 4 * alone[1], all_lock], rel=0.02)
+    locked = [1e9 / price.locked_ns(10_000) for price in prices[3:]]
+    assert rates(4) == pytest.approx([*(4 * rate for rate in alone[:3]), *locked], rel=0.02)
 
 
 def test_range_matters_on_a_drive_with_places_only():

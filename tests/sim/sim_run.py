@@ -678,6 +678,60 @@ class Comparators(unittest.TestCase):
         idle = "".join("0" if one["ios"] else "1" for one in series)
         return [len(one) for one in idle.split("0") if one]
 
+    def pair(self, head: str, loads: tuple[str, str], drive: str) -> list[dict]:
+        """The figures of two flows of weights 300 and 100 with @loads on four CPUs."""
+        text = f"{head}queues 4\nwake_ns 2000\n{drive}flow a weight 300\nflow b weight 100\n"
+        text += "".join(f"load {flow} {load}\n" for flow, load in zip("ab", loads, strict=True))
+        found = figures(f"{text}warm_ms 2000\nrun_ms 1000\n")["flows"]
+        return [found["a"], found["b"]]
+
+    def test_deadline_and_kyber_know_no_weights(self):
+        for name in ("mq-deadline", "kyber"):
+            with self.subTest(name=name):
+                head = f"scheduler {name}\nqueues 4\nwake_ns 2000\ntags 8\ntag_maps 1\n"
+                big, _ = self.shares(f"{head}device 8 80000 500\n", (256, 256))
+                self.assertAlmostEqual(big, 0.5, delta=0.02)
+
+    def test_deadline_serves_two_batches_of_reads_for_one_of_writes(self):
+        loads = ("depth 256 bytes 4096 queues 4", "depth 256 bytes 4096 queues 4 write 1000")
+        drive = "tags 8\ntag_maps 1\ndevice 8 80000 500\n"
+        for starved in (1, 2, 4):
+            head = f"scheduler mq-deadline\nset writes_starved {starved}\n"
+            with self.subTest(starved=starved):
+                reads, writes = self.pair(head, loads, drive)
+                self.assertAlmostEqual(reads["ios"] / writes["ios"], starved, delta=0.02 * starved)
+        reads, writes = self.pair("scheduler none\n", loads, drive)
+        self.assertAlmostEqual(reads["ios"] / writes["ios"], 1, delta=0.02)
+
+    def test_deadline_sends_the_oldest_first(self):
+        """A reader waits for the requests before it, and for no others."""
+        loads = ("depth 1 bytes 4096", "depth 96 bytes 4096")
+        drive = "tags 8\ndevice 8 80000 0\n"
+        reader, _ = self.pair("scheduler mq-deadline\n", loads, drive)
+        self.assertAlmostEqual(reader["mean_ns"], 80_000 * 97 / 8, delta=20_000)
+        self.assertLess(reader["max_ns"], 80_000 * (97 / 8 + 2))
+
+    def test_kyber_has_tokens_for_256_reads_and_128_writes(self):
+        loads = ("depth 600 bytes 4096 queues 4", "depth 600 bytes 4096 queues 4 write 1000")
+        head = "scheduler kyber\nset read_lat_nsec 100000000\nset write_lat_nsec 100000000\n"
+        reads, writes = self.pair(head, loads, "device 2000 1000000 0\n")
+        self.assertAlmostEqual(reads["ios"], 256_000, delta=2560)
+        self.assertAlmostEqual(writes["ios"], 128_000, delta=1280)
+
+    def test_kyber_takes_tokens_from_writes_while_reads_are_late(self):
+        """128 writes are a wait of 320 us at this drive. A target of 200 us gives reads less."""
+        loads = ("depth 1 bytes 4096", "depth 512 bytes 4096 queues 4 write 1000")
+        means = {}
+        for target in (2_000_000, 200_000):
+            head = f"scheduler kyber\nset read_lat_nsec {target}\n"
+            reads, _ = self.pair(head, loads, "device 32 80000 500\n")
+            means[target] = reads["mean_ns"]
+        self.assertGreater(means[2_000_000], 300_000)
+        self.assertLess(means[200_000], 200_000)
+        head = "scheduler kyber\nset read_lat_nsec 200000\nset write_lat_nsec 200000\n"
+        reads, _ = self.pair(head, loads, "device 32 80000 500\n")
+        self.assertGreater(reads["mean_ns"], 300_000)
+
     def test_mfap_slices_are_inverse_to_the_time_used(self):
         """A flow that is there for half of the time uses a third of it beside another. So its
         slices become twice as long, 40 ms, as in the paper's example."""

@@ -5,13 +5,14 @@ The instructions were counted on Linux 6.12 with one reader of 32 requests of 4 
 `none`: `python3 -m experiments.instructions --kernel 6.12 --workloads qd32`. Each takes as long as
 one of `none` does with --request-ns.
 
-BFQ has one lock for a drive. Its instructions tell how long a CPU holds the lock that had it
-before. Another CPU waits for each line of memory that BFQ writes, and no count tells for how long.
-So that time is from published measurements of a 980 PRO with one to 15 readers of 128 requests on
-ten cores (Ren, Doekemeijer, De Matteis, Pinto, Stoica, Trivedi, ICPE 2024, figure 7): two or more
-did 270,000 to 315,000 requests a second under BFQ, and 726,000 or more under `none`.
+BFQ and mq-deadline have one lock for a drive. Their instructions tell how long a CPU holds the lock
+that had it before. Another CPU waits for each line of memory that the scheduler writes, and no
+count tells for how long. So that time is from published measurements of a 980 PRO with one to 15
+readers of 128 requests on ten cores (Ren, Doekemeijer, De Matteis, Pinto, Stoica, Trivedi, ICPE
+2024, figure 7). Two or more did 270,000 to 315,000 requests a second under BFQ, 462,000 to 569,000
+under mq-deadline, and 726,000 or more under `none`.
 
-The locks of our schedulers are by queue, so CPUs do not wait for each other.
+The locks of Kyber and of our schedulers are by queue, so CPUs do not wait for each other.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NONE_INSTRUCTIONS = 8816
-# The mean of the 14 rates, and the time of a request of one reader under `none` there.
-_BFQ_RATE, _NONE_NS = 285_000, 2624
+# The means of the 14 rates, and the time of a request of one reader under `none` there.
+_BFQ_RATE, _DEADLINE_RATE, _NONE_NS = 285_000, 486_000, 2624
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ PRICES = {
     "wdt": Price(2005),
     "hwabc": Price(2114),
     "bwf2q": Price(4667, 1e9 / _BFQ_RATE / _NONE_NS),
+    "mq-deadline": Price(1801, 1e9 / _DEADLINE_RATE / _NONE_NS),
+    "kyber": Price(2087),
 }
 
 

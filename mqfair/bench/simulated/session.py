@@ -42,8 +42,10 @@ from mqfair.bench.simulated.prices import price
 from mqfair.bench.simulated.scene_file import SceneFile
 from mqfair.bench.variant import (
     COMPARATORS,
+    DEADLINE,
     DEFAULT_OURS,
     IOCOST,
+    KYBER,
     NONE,
     OURS,
     THROTTLE,
@@ -67,7 +69,7 @@ _LOOK_S = 0.2
 # A run's input of sim-run, in the run's folder.
 DESCRIPTION = "description"
 # The schedulers that sim-run has.
-SIMULATED = (NONE, *OURS, IOCOST, THROTTLE, *COMPARATORS)
+SIMULATED = (NONE, *OURS, IOCOST, THROTTLE, DEADLINE, KYBER, *COMPARATORS)
 DEFAULTS = (NONE, *DEFAULT_OURS)
 
 

@@ -27,8 +27,9 @@ JOB may be a scene instead: a description for sim-run (sim/describe.h) without a
 
 Schedulers: none, {", ".join(SCHEDULERS)}. Their tunables for research are available, too.
 {", ".join(COMPARATORS)} are schedulers of the literature.
-throttle is static throttling. iocost is a controller of the kernel, and needs a model of the drive:
-six short runs measure it first. All these run when they are named.
+mq-deadline and kyber are schedulers of the kernel without weights. throttle is static throttling.
+iocost is a controller of the kernel, and needs a model of the drive: six short runs measure it
+first. All these run when they are named.
 
 Drives: null:irqmode=2,... and ssd:model=NAME,... as in mqfair bench. ssd:file=my.toml,... is a
 drive of your own: doc/simulator.md has the fields. A virtual SSD has the speed of its model unless
