@@ -25,7 +25,7 @@ from experiments.papers.ifq import figures as ifq
 from experiments.papers.kyber_fair import figures as kyber_fair
 from experiments.papers.mqfq import figures as mqfq
 from experiments.papers.page import Measured, full_name, page
-from experiments.papers.sources import Options, Player, Scene
+from experiments.papers.sources import Options, Player, scenes_of
 from experiments.papers.wdt import figures as wdt
 from mqfair.text.errors import UsageError
 from mqfair.text.output import nearest, require_writable, table
@@ -77,10 +77,7 @@ def listing() -> list[str]:
 def show(chosen: Chosen) -> None:
     """Prints the job files of @chosen, with the command that runs each."""
     scenes = dict.fromkeys(
-        entry.source
-        for _, entries in chosen
-        for entry in entries
-        if isinstance(entry.source, Scene)
+        scene for _, entries in chosen for entry in entries for scene in scenes_of(entry.source)
     )
     for scene in scenes:
         print(f"# {scene.command()}")

@@ -24,8 +24,12 @@ argument of the command.
 "Paper" is the number in the paper's text, or its words: pictures were not available. "Bound" is the
 paper's number, or our reading of its words. "Ours" is the median over the seeds, with the least and
 the greatest. A figure outside of its bound is bold. "Ratio" is ours over the paper's. "Seconds" are
-those of one core for all runs of the jobs. Entries with the same jobs share them. No job, drive or
-bound was fitted to a result.
+those of one core for all runs of the jobs. Entries with the same jobs share them.
+
+A number of the paper has a bound of 25 % on both sides, because its host and its drive were others,
+and a tighter one where only the scheduler decides. A row without a bound is shown and not judged.
+Either the number is the drive's, or a job was fitted to it, or the comparator is our reading of a
+few words (MFAP). No drive was fitted to a figure of these pages, and no job to one that is judged.
 
 In the simulator a request takes the CPU time of its scheduler, too
 ([simulator.md](simulator.md#a-host-with-prices)). `bwf2q` is the engine of BFQ, with BFQ's lock and

@@ -8,6 +8,7 @@ several figures are read from it.
 
 import re
 import resource
+import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -33,6 +34,9 @@ from mqfair.text.errors import Failure
 # The values of one figure, one for each seed.
 Values = Sequence[float]
 Read = Callable[[Any], Values]
+
+# The part of its peak from which on a drive counts as full.
+FULL = 0.98
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,26 @@ class Scene:
             return simulation.run(self.request(options), Path(name)).results
 
 
+@dataclass(frozen=True)
+class Drives:
+    """The same cgroups on several drives. The case of scene n has number n."""
+
+    scenes: tuple[Scene, ...]
+
+    @property
+    def words(self) -> str:
+        return ". ".join(scene.words for scene in self.scenes)
+
+    def play(self, options: Options) -> tuple[CaseResult, ...]:
+        return tuple(case for scene in self.scenes for case in scene.play(options))
+
+
+def scenes_of(source: Source) -> tuple[Scene, ...]:
+    if isinstance(source, Drives):
+        return source.scenes
+    return (source,) if isinstance(source, Scene) else ()
+
+
 def _group(run: RunResult, name: str) -> CgroupResult:
     return next(one for one in run.cgroups if one.name == name)
 
@@ -170,12 +194,34 @@ def faster(name: str, label: str, base: str) -> Read:
 
 
 def slowdown(name: str, label: str) -> Read:
-    """The bytes of cgroup @name alone under @label over those beside the others."""
+    """The bytes of cgroup @name alone, without a scheduler, over those beside the others."""
+
+    def read(cases: Sequence[CaseResult]) -> Values:
+        alone = {
+            (n, one.repeat): one.alone_bytes_per_s
+            for n, case in enumerate(cases)
+            for one in case.solo
+            if (one.cgroup, one.scheduler) == (name, NONE)
+        }
+        return [
+            alone[n, run.repeat] / _group(run, name).bytes_per_s
+            for n, case in enumerate(cases)
+            for run in runs_of(case, label)
+        ]
+
+    return read
+
+
+def of_drive(number: int, value: Read) -> Read:
+    """@value on one of the Drives."""
+    return lambda cases: value(cases[number : number + 1])
+
+
+def mean_of_drives(*values: Read) -> Read:
+    """The mean of one of @values on each of the Drives, for each seed."""
     return lambda cases: [
-        one.slowdown
-        for case in cases
-        for one in case.solo
-        if (one.cgroup, one.scheduler) == (name, label) and one.slowdown
+        statistics.mean(one)
+        for one in zip(*(of_drive(n, value)(cases) for n, value in enumerate(values)), strict=True)
     ]
 
 
@@ -268,6 +314,20 @@ def at(cpus: int | None, ours: str, other: str) -> Read:
     def read(results: machine.Results) -> Values:
         name = results.machines()[0]
         return [results.rate(name, ours, cpus) / results.rate(name, other, cpus)]
+
+    return read
+
+
+def at_full(ours: str, other: str) -> Read:
+    """Requests per second over those of @other, with as few CPUs as @other needs for its peak."""
+
+    def read(results: machine.Results) -> Values:
+        name = results.machines()[0]
+        peak_of_other = results.rate(name, other, None)
+        cpus = min(
+            n for n in results.cpus() if results.rate(name, other, n) >= FULL * peak_of_other
+        )
+        return at(cpus, ours, other)(results)
 
     return read
 

@@ -13,14 +13,14 @@ from experiments.papers import __main__ as command
 from experiments.papers import sources
 from experiments.papers.entry import Absent, Entry, Paper, least, most, near
 from experiments.papers.page import Measured, full_name, page
-from experiments.papers.sources import Options, Player, Scene
+from experiments.papers.sources import Options, Player, scenes_of
 from mqfair.bench.plan import Case, PlannedGroup
 from mqfair.bench.result import CaseResult, CgroupResult, RunResult, SoloResult
 from mqfair.bench.simulated import session
 from mqfair.text.errors import Failure, UsageError
 
 ENTRIES = [(paper, entry) for paper in command.PAPERS for entry in paper.entries]
-SCENES = list(dict.fromkeys(e.source for _, e in ENTRIES if isinstance(e.source, Scene)))
+SCENES = list(dict.fromkeys(s for _, e in ENTRIES for s in scenes_of(e.source)))
 
 
 @dataclass(frozen=True)
@@ -172,15 +172,35 @@ def test_totals_are_compared_within_a_seed():
     assert sources.megabytes("x")([case((run("x", 0, 6e6, 3e6),))]) == [9.0]
 
 
-def test_slowdown_and_rates_alone_are_those_of_the_named_cgroup():
+def beside(alone, shared):
+    """A case in which cgroup a has the rate @alone without a scheduler, and @shared under x."""
     solo = (
         SoloResult("x", 0, "a", 30, 10, 3.0),
         SoloResult("x", 0, "b", 15, 10, 1.5),
-        SoloResult("none", 0, "a", 99, 9, 11.0),
+        SoloResult("none", 0, "a", alone, 9, 11.0),
     )
-    cases = [case((), solo)]
-    assert sources.slowdown("a", "x")(cases) == [3.0]
+    return case((run("x", 0, shared, 3),), solo)
+
+
+def test_slowdown_and_rates_alone_are_those_of_the_named_cgroup():
+    cases = [beside(99, 9)]
+    assert sources.slowdown("a", "x")(cases) == [11.0]
     assert sources.alone("a", "b", "x")(cases) == [2.0]
+
+
+def test_figures_of_one_drive_and_their_mean_over_two():
+    cases = [beside(99, 9), beside(30, 10)]
+    assert sources.of_drive(1, sources.slowdown("a", "x"))(cases) == [3.0]
+    both = [sources.slowdown("a", "x")] * 2
+    assert sources.mean_of_drives(*both)(cases) == [7.0]
+
+
+def test_drives_play_the_cases_of_all_scenes(monkeypatch):
+    monkeypatch.setattr(sources.Scene, "play", lambda scene, _options: (scene.name,))
+    one = SCENES[0]
+    both = sources.Drives((one, dataclasses.replace(one, name="other", words="another drive")))
+    assert both.play(Options()) == (one.name, "other")
+    assert both.words == f"{one.words}. another drive"
 
 
 def waiting(scheduler, p50, p999):
@@ -211,6 +231,7 @@ def test_peaks_runs_at_a_number_of_cpus_and_looks_are_compared():
     )
     assert sources.peak("a", "b")(results) == [2.0]
     assert sources.at(32, "a", "b")(results) == [1.0]
+    assert sources.at_full("b", "a")(results) == [2e6 / 6e6]
     assert sources.looks(32, "a", "b")(results) == [2.0]
     assert sources.misses(32, "a", "b")(results) == [2.0]
 

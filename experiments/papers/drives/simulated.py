@@ -7,7 +7,8 @@ BFQ = "bwf2q"
 # Each hardware queue of an NVMe drive takes 1023 commands, so a thread of depth 128 waits for none.
 _NVME = "hw_depth=1023"
 _READ = f"fill=100,fill_pattern=random,{_NVME}"
-P3700 = f"ssd:model=p3700,size_mb=1024,{_READ}"
+# It alternates between the queues, and has 64 commands inside (Hedayati et al., section 4).
+P3700 = f"ssd:model=p3700,size_mb=1024,{_READ},fetch=64"
 # The readers of ifq's paper had a SATA drive of the same maker.
 PRO_980 = f"ssd:model=980pro,size_mb=1024,{_READ}"
 FABRIC = f"ssd:model=fabric,size_mb=256,{_NVME}"
