@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,9 @@ def prepare(scheduler: str, config: str) -> None:
     systemctl = Path("/run/lab/bin/systemctl")
     systemctl.write_text(_SYSTEMCTL)
     systemctl.chmod(0o755)
+    # systemd makes this node at boot, and the first losetup loads the module by it.
+    with contextlib.suppress(FileExistsError):
+        os.mknod("/dev/loop-control", stat.S_IFCHR | 0o660, os.makedev(10, 237))
     _GIVE.write_text(_GIVE_SCRIPT)
     _GIVE.chmod(0o755)
     _RULES.parent.mkdir(parents=True)
