@@ -86,8 +86,6 @@ def sysfs_conf(disk: Disk) -> Iterator[Rival]:
 def tlp(disk: Disk) -> Iterator[Rival]:
     """DISK_IOSCHED has a word for each word of DISK_DEVICES, and the last word for those after."""
     fs = disk.fs
-    if starts(fs, "tlp.service") is False:
-        return
     files = [_TLP_DEFAULTS, *first_of_each_name(fs, (_TLP_FILES,), ".conf"), "/etc/tlp.conf"]
     values: dict[str, tuple[str, str, int]] = {"DISK_DEVICES": (_TLP_DEVICES, "", 0)}
     for file in files:
@@ -96,6 +94,8 @@ def tlp(disk: Disk) -> Iterator[Rival]:
             if match:
                 values[match[1]] = (match[2].strip(), file, number)
     if "DISK_IOSCHED" not in values or values.get("TLP_ENABLE", ("1",))[0] == "0":
+        return
+    if starts(fs, "tlp.service") is False:
         return
     chosen, file, number = values["DISK_IOSCHED"]
     devices, words = values["DISK_DEVICES"][0].split(), chosen.split()
@@ -121,8 +121,6 @@ def sap(disk: Disk) -> Iterator[Rival]:
     known = selector.available if selector else ()
     notes = [f"{folder}/{name}" for folder in _SAPTUNE_NOTES for name in fs.names(folder)]
     for unit, files in (("sapconf.service", list(_SAP_FILES)), ("saptune.service", notes)):
-        if starts(fs, unit) is False:
-            continue
         for file in files:
             for number, line in _numbered(fs, file):
                 match = _SETTING.match(line)
@@ -130,7 +128,7 @@ def sap(disk: Disk) -> Iterator[Rival]:
                     continue
                 words = re.split(r"[,\s]+", match[2].strip())
                 scheduler = next((word for word in words if word in known), "")
-                if scheduler:
+                if scheduler and starts(fs, unit) is not False:
                     yield Rival(SAP, file, number, scheduler, "it depends on the settings in force")
 
 
@@ -142,7 +140,6 @@ def units(disk: Disk) -> Iterator[Rival]:
         if "Exec" not in text:
             continue
         own = file.startswith(_UNIT_FOLDERS[0])
-        sure = starts(fs, file.rpartition("/")[2])
         for number, line in _numbered(fs, file):
             match = _EXEC.match(line.strip())
             if match is None:
@@ -151,6 +148,7 @@ def units(disk: Disk) -> Iterator[Rival]:
             if found is None and own:
                 found = _of_script(disk, match[1])
             if found is not None:
+                sure = starts(fs, file.rpartition("/")[2])
                 doubt = found[1] or ("" if sure else "no other unit wants it at boot")
                 yield Rival(UNIT, file, number, found[0], doubt)
 

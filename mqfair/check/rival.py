@@ -138,7 +138,8 @@ def written(disk: Disk, command: str) -> tuple[str, str] | None:
 
 
 def starts(fs: Fs, unit: str) -> Judgement:
-    """Whether systemd starts @unit at boot; None for a machine on which systemd does not run."""
+    """Whether systemd starts @unit at boot; None for a machine on which systemd does not run. It
+    lists dozens of folders, so ask it last, of a unit that would set a scheduler."""
     for top in _UNITS:
         for folder in fs.names(top):
             if folder.endswith((".wants", ".requires")) and unit in fs.names(f"{top}/{folder}"):

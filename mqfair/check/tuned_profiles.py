@@ -140,10 +140,11 @@ def _rival(file: str, line: int, value: str, doubt: str) -> Rival:
 
 def rivals(disk: Disk) -> Iterator[Rival]:
     fs = disk.fs
-    if not fs.exists(RUNS) and starts(fs, "tuned.service") is False:
+    profiles = (fs.glance(ACTIVE) or "").split()
+    if not profiles or (not fs.exists(RUNS) and starts(fs, "tuned.service") is False):
         return
     units: dict[str, _Unit] = {}
-    for profile in (fs.glance(ACTIVE) or "").split():
+    for profile in profiles:
         _merge(fs, profile, units)
     for name, unit in units.items():
         yield from _of_unit(disk, name, unit)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from statistics import linear_regression, mean
 from types import FrameType
 
-from mqfair.machine.blockdev import Disk
+from mqfair.machine.blockdev import Disk, multipath_paths
 from mqfair.machine.signals import ENDING, die_with_parent
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import overwrite, table
@@ -297,7 +297,7 @@ class Calibrator:
             raise UsageError("--calibrate: fio is missing: install the package fio")
         self._fio = fio
         self._disk = disk
-        self._node = f"/dev/{disk.name.replace('!', '/')}"
+        self._node = _node(disk)
         if not disk.fs.exists(self._node):
             raise UsageError(
                 f"--calibrate {disk.name}: no {self._node} to read from: give --depth with a value"
@@ -481,6 +481,21 @@ class Probe:
         if rate > 0:
             self._latency_s = self._bytes_out(setting) / rate
         return rate
+
+
+def _node(disk: Disk) -> str:
+    """The node to read @disk by: that of its head for a path of NVMe multipath. Raises UsageError
+    if the head has other paths, which would serve some of the reads."""
+    if disk.own_number is None and disk.head is not None:
+        paths = " ".join(path.name for path in multipath_paths(disk.head))
+        if paths != disk.name:
+            raise UsageError(
+                f"--calibrate {disk.name}: {disk.head.name} sends reads to several paths ({paths}),"
+                " and a measurement needs all of them on one: leave out --calibrate, since the"
+                " automatic depth follows the load of each path, or give --depth"
+            )
+        disk = disk.head
+    return f"/dev/{disk.name.replace('!', '/')}"
 
 
 def _spread_cpus(disk: Disk) -> list[int]:

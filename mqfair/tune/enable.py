@@ -533,6 +533,8 @@ def main(args: argparse.Namespace) -> int:
     # All disks are examined before the first write.
     for disk in disks:
         Enabler(disk, plan)
+        if seconds is not None:
+            calibrate.Calibrator(disk, seconds)
     reports = []
     for disk in disks:
         try:

@@ -155,11 +155,12 @@ def _line(disk: Disk | None, value: str) -> str:
 
 
 def _holds(weights: Weights, disk: Disk | None, value: str) -> bool:
-    if disk is None:
-        return weights.default == (WEIGHT_DEFAULT if value == "default" else int(value))
-    own = weights.devices.get(require_number(disk))
     if value == "default":
-        return own is None
+        # `mqfair follow` takes the cgroup back at once, and may have written its own weight.
+        return True
+    if disk is None:
+        return weights.default == int(value)
+    own = weights.devices.get(require_number(disk))
     # The kernel may drop a device's line if its weight equals the default.
     return (weights.default if own is None else own) == int(value)
 

@@ -6,9 +6,10 @@ tag, and before any scheduler. Every kernel has it, and no module of ours is nee
 
     fio-1234 [001] ..... 12.345678: block_bio_queue: 259,0 R 2048 + 8 [fio]
 
-The sector is that of the whole disk, and the device may be a partition. The kernel compares device
-numbers, so requests of other drives cost this program nothing. The source of a request is the
-cgroup of its task, which /proc tells a moment later.
+The sector is that of the whole disk, and the device may be a partition. A request for the head of
+NVMe multipath has one event, with the number of the head. The kernel compares device numbers, so
+requests of other drives cost this program nothing. The source of a request is the cgroup of its
+task, which /proc tells a moment later.
 """
 
 import argparse
@@ -60,6 +61,11 @@ def main(args: argparse.Namespace, seconds_most: float) -> int:
         raise UsageError("--trace: name one device: a trace is of one drive")
     fs = Fs()
     disk = find_disk(fs, args.devices[0])
+    if disk.own_number is None and disk.head is not None:
+        raise UsageError(
+            f"--trace {disk.name}: the kernel names a request of this path by its head: record all"
+            f" paths with mqfair record {disk.head.name} --trace"
+        )
     chosen = chosen_by_kernel(fs, disk)
     require_writable("--out", args.out)
     with interrupted_once(), Instance(fs, EVENT, chosen) as instance:

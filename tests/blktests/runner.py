@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "vm")]
 
 import results  # noqa: E402
 from agent import be_patient, print_sleepers, wait_for  # noqa: E402
-from guestlib import SPLAT, KernelLog, modprobe, run, wait_until, write  # noqa: E402
+from guestlib import SPLAT, KernelLog, modprobe, run  # noqa: E402
+from lio import make_scsi_disk  # noqa: E402
 
 # Where blktests makes its files. It is a file system on a drive: the root and, on older kernels, a
 # tmpfs have no direct I/O.
@@ -42,7 +44,6 @@ GIVEN = Path("/run/blktests-given")
 _KILL_GRACE_S = 60.0
 _RULES = Path("/run/udev/rules.d/99-blktests.rules")
 _GIVE = Path("/run/blktests-give")
-_TARGET = Path("/sys/kernel/config/target")
 _DISK_PAGES = 16384
 # A disk that is being set up makes the kernel answer EBUSY.
 _GIVE_SCRIPT = """\
@@ -69,6 +70,11 @@ _RULE = """\
 ACTION=="add", SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", RUN+="{give} {scheduler} $kernel"
 ACTION=="change", SUBSYSTEM=="block", KERNEL=="dm-*", RUN+="{give} {scheduler} $kernel"
 """
+_SYSTEMCTL = """\
+#!/bin/sh
+echo 'systemctl: no systemd runs in this guest' >&2
+exit 1
+"""
 _PATHS = "nvme*c*n*"
 _LOOK_EVERY_S = 0.2
 _CONFIG = """\
@@ -89,7 +95,7 @@ def main() -> int:
     for test in settings["tests"]:
         group = test.partition("/")[0]
         if group == "scsi" and not scsi:
-            scsi = make_scsi_disk()
+            scsi = scsi_disk_in_memory()
         emit({"start": test})
         started = time.monotonic()
         outcomes, ended = run_test(settings, test, {"scsi": scsi, "zbd": ""})
@@ -119,6 +125,13 @@ def prepare(scheduler: str, config: str) -> None:
     shutil.copy(config, f"/boot/config-{os.uname().release}")
     # Each call of zgrep starts a dozen processes, 0.8 s of a guest. The file is plain text.
     Path("/run/lab/bin/zgrep").symlink_to("/bin/grep")
+    # No systemd runs, and `systemctl list-unit-files` reads each unit of the host, in minutes.
+    systemctl = Path("/run/lab/bin/systemctl")
+    systemctl.write_text(_SYSTEMCTL)
+    systemctl.chmod(0o755)
+    # systemd makes this node at boot, and the first losetup loads the module by it.
+    with contextlib.suppress(FileExistsError):
+        os.mknod("/dev/loop-control", stat.S_IFCHR | 0o660, os.makedev(10, 237))
     _GIVE.write_text(_GIVE_SCRIPT)
     _GIVE.chmod(0o755)
     _RULES.parent.mkdir(parents=True)
@@ -160,33 +173,12 @@ def given() -> dict[str, int]:
     return counted
 
 
-def make_scsi_disk() -> str:
-    """A SCSI disk of 64 MiB in memory. Tests load and unload scsi_debug, but not this driver."""
-    for name in ("sd_mod", "sg", "target_core_mod", "tcm_loop"):
-        modprobe(name)
-    store = _TARGET / "core/rd_mcp_0/blktests"
-    store.mkdir(parents=True)
-    write(store / "control", f"rd_pages={_DISK_PAGES}")
-    write(store / "enable", 1)
-    port = _TARGET / "loopback/naa.5001405000000001/tpgt_1"
-    port.mkdir(parents=True)
-    write(port / "nexus", "naa.5001405000000002")
-    unit = port / "lun/lun_0"
-    unit.mkdir()
-    (unit / "disk").symlink_to(store)
-    found: list[Path] = []
-
-    def appeared() -> bool:
-        found[:] = [
-            disk
-            for disk in Path("/sys/block").glob("sd*")
-            if (disk / "device/vendor").read_text().strip() == "LIO-ORG"
-        ]
-        return bool(found)
-
-    wait_until(appeared, "the SCSI disk in memory appears")
+def scsi_disk_in_memory() -> str:
+    """A SCSI disk of 64 MiB. Tests load and unload scsi_debug, but not its driver."""
+    modprobe("sg")
+    disk = make_scsi_disk("rd_mcp", f"rd_pages={_DISK_PAGES}")
     run("udevadm", "settle")
-    return f"/dev/{found[0].name}"
+    return str(disk.path)
 
 
 def run_test(

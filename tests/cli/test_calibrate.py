@@ -251,6 +251,7 @@ class FakeDrive:
 
     def __init__(self, machine):
         self.machine = machine
+        self.queue = QUEUE
         self.knees = {64: 16, 16: 32, 4: 64}
         self.least_kb = 16
         self.started = []
@@ -258,7 +259,7 @@ class FakeDrive:
         self.on_rate = lambda: None
 
     def tunable(self, name):
-        return int(self.machine.get(f"{QUEUE}/iosched/{name}").split()[0])
+        return int(self.machine.get(f"{self.queue}/iosched/{name}").split()[0])
 
     def load(self, _disk, argv):
         return FakeLoad(self, argv)
@@ -273,7 +274,7 @@ class FakeLoad:
         drive.running += 1
 
     def await_start(self):
-        assert self.drive.machine.get(f"{QUEUE}/scheduler").count("[mqfq]")
+        assert self.drive.machine.get(f"{self.drive.queue}/scheduler").count("[mqfq]")
 
     def rate(self, window_s):
         assert window_s > 0
@@ -364,6 +365,36 @@ def test_threads_are_spread_over_the_queues(host, drive, run, monkeypatch):
     monkeypatch.setattr(calibrate.os, "sched_getaffinity", lambda _pid: set(range(1, 8)))
     assert run("enable", "nvme0n1", "--calibrate").code == 0
     assert drive.started[0][1]["cpus_allowed"] == "1,4,2,5,3,6,7"
+
+
+def multipath(host, *paths):
+    """nvme2n1 with @paths, which have no nodes."""
+    host.stacked("nvme2n1", "259:9", "")
+    for name in paths:
+        host.disk(name, None)
+        host.host(f"/dev/{name}").unlink()
+        host.put(f"/sys/block/{name}/stat", " ".join(["0"] * 17))
+
+
+@pytest.mark.parametrize("name", ["nvme2n1", "nvme2c0n1"])
+def test_the_one_path_of_a_head_is_read_by_the_head(host, drive, run, name):
+    multipath(host, "nvme2c0n1")
+    drive.queue = "/sys/block/nvme2c0n1/queue"
+    assert run("enable", name, "--calibrate").code == 0
+    assert {options["filename"] for _, options in drive.started} == {"/dev/nvme2n1"}
+    assert host.get(f"{drive.queue}/iosched/depth") == "64 auto"
+
+
+@pytest.mark.parametrize("names", [["nvme2n1"], ["nvme2c1n1"], ["nvme0n1", "nvme2n1"]])
+def test_several_paths_of_a_head_are_refused_and_untouched(host, drive, run, names):
+    """The head chooses the path of a read, so some reads would not come to the one measured."""
+    multipath(host, "nvme2c0n1", "nvme2c1n1")
+    result = run("enable", *names, "--calibrate")
+    assert (result.code, host.stores, drive.started) == (2, [], [])
+    assert result.err.count("\n") == 1
+    assert "nvme2n1 sends reads to several paths (nvme2c0n1 nvme2c1n1)" in result.err
+    assert "leave out --calibrate" in result.err
+    assert run("enable", *names).code == 0
 
 
 def test_throughput_that_never_saturates(drive, run):

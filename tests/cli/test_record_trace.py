@@ -133,6 +133,20 @@ def test_a_trace_has_time_place_operation_and_cgroup(tracefs, record):
     assert list(tracefs.machine.host(INSTANCES).iterdir()) == []
 
 
+def test_a_path_of_multipath_is_refused_by_the_name_of_its_head(tracefs, record):
+    tracefs.machine.stacked("nvme2n1", "259:9", "")
+    tracefs.machine.disk("nvme2c0n1", None)
+    path, result = record(device="nvme2c0n1")
+    assert (result.code, path.exists(), tracefs.made) == (2, False, [])
+    assert result.err == (
+        "mqfair: --trace nvme2c0n1: the kernel names a request of this path by its head: record"
+        " all paths with mqfair record nvme2n1 --trace\n"
+    )
+    record(device="nvme2n1")
+    event = "events/block/block_bio_queue"
+    assert f"dev == {259 << 20 | 9})" in tracefs.wrote[f"{event}/filter"]
+
+
 def test_the_kernel_chooses_the_requests_of_the_disk_and_its_partitions(tracefs, record):
     record()
     device = 259 << 20

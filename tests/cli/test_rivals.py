@@ -276,6 +276,19 @@ def test_units_of_systemd(host, found):
     assert found("unit", unit) == [("note", "none", 2)]
 
 
+def test_units_that_set_no_scheduler_cost_no_search(host, found, monkeypatch):
+    """A machine has hundreds of units, and systemd dozens of folders with links to them."""
+    for number in range(100):
+        host.put(f"/etc/systemd/system/{number}.service", "[Service]\nExecStart=/bin/true")
+        host.put(f"/etc/systemd/system/{number}.target.wants/{number}.service", "")
+    listed = []
+    names = Fs.names
+    monkeypatch.setattr(Fs, "names", lambda fs, path: listed.append(path) or names(fs, path))
+    assert found("unit", {}) == []
+    assert "/etc/systemd/system" in listed
+    assert not [path for path in listed if path.endswith(".wants")]
+
+
 def test_other_files_of_boot(host, found):
     files = {"/etc/sysfs.d/io.conf": "# x\nblock/nvme0n1/queue/scheduler = kyber"}
     assert found("sysfs.conf", files) == [("warn", "kyber", 2)]

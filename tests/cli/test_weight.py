@@ -146,6 +146,21 @@ def test_a_write_that_the_kernel_refuses_or_does_not_keep(host, run, code, said)
     assert host.get(FILE) == "default 900\n259:0 500"
 
 
+@pytest.mark.parametrize("device", [(), ("nvme0n1",)])
+def test_a_service_takes_a_cgroup_back_before_the_command_reads(host, run, monkeypatch, device):
+    """`mqfair follow` writes its own weight at once. The command shows that one."""
+    weigh = host._weigh
+
+    def taken(path, value):
+        weigh(path, value)
+        host.put(path, "default 50\n259:0 50")
+
+    monkeypatch.setattr(host, "_weigh", taken)
+    result = run("weight", "prod", *device, "default")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines()[-1] == "prod  nvme0n1  50"
+
+
 @pytest.mark.parametrize("device", ["nvme0n1", "/dev/nvme0n1", "259:0"])
 def test_value_and_device_in_the_wrong_order(host, run, device):
     for value in ("500", "default"):

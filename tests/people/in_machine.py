@@ -7,7 +7,7 @@ FOLDER/this and FOLDER/next have packages, FOLDER/before.json the files of the m
 those of FOLDER/this. Without a TEST, all run.
 
 The tests run in the order of this file, because each builds on the state that the ones before it
-left: a machine with the packages, then one with a newer command, then one without any. Each test
+left: a machine with the packages, then one with newer ones, then one without any. Each test
 writes one line of JSON to standard output.
 """
 
@@ -18,6 +18,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ PATIENCE_S = 60.0
 SYSTEMCTL_S = 300
 DISK = "nvme0n1"
 SLICE = Path("/sys/fs/cgroup/system.slice")
+SETTINGS = Path("/etc/dkms/mqfair.conf")
 UNIT = "[Service]\nExecStart=/usr/bin/sleep infinity\nIOWeight={weight}\n"
 # Their contents change without a package, or record that there was one.
 VOLATILE = (
@@ -80,6 +82,15 @@ def weight(unit: str) -> str:
 def scheduler(disk: str = DISK) -> str:
     found = re.search(r"\[(.*)\]", read(f"/sys/block/{disk}/queue/scheduler"))
     return found[1] if found else ""
+
+
+def unload() -> None:
+    call("mqfair", "disable", DISK)
+    call("modprobe", "-r", "mqfair")
+
+
+def reads_done() -> int:
+    return int(read(f"/sys/block/{DISK}/stat").split()[0])
 
 
 def remove_null_blk() -> None:
@@ -328,12 +339,50 @@ def test_an_upgrade_of_the_command_restarts_the_service_alone() -> None:
     assert read("/etc/mqfair.conf") == "# no rule"
 
 
+def test_an_upgrade_of_the_module_leaves_the_one_that_runs() -> None:
+    """A task reads while DKMS builds the new one. The old one serves it until it is unloaded."""
+    reads = f"while dd if=/dev/{DISK} of=/dev/null bs=64k iflag=direct status=none; do :; done"
+    with subprocess.Popen(["sh", "-c", reads], start_new_session=True) as reader:
+        try:
+            later = packages("next")
+            call("dpkg", "-i", later["mqfair-dkms"])
+            assert reader.poll() is None, "a read failed"
+            before = reads_done()
+            becomes(lambda: reads_done() > before + 100, "100 more reads")
+        finally:
+            os.killpg(reader.pid, signal.SIGTERM)
+    assert (scheduler(), weight("nginx.service")) == ("mqfq", "700")
+    assert read("/sys/module/mqfair/version") == version("this")
+    assert call("modinfo", "-F", "version", "mqfair").strip() == version("next")
+
+
 def test_the_module_comes_back_with_its_weights() -> None:
-    call("mqfair", "disable", DISK)
-    call("modprobe", "-r", "mqfair")
+    unload()
     assert weight("nginx.service") == ""
     call("mqfair", "enable", DISK)
+    assert read("/sys/module/mqfair/version") == version("next")
     becomes(lambda: weight("nginx.service") == "700", "the weights of the new module")
+
+
+def test_a_kernel_beyond_the_range_of_the_module_is_named() -> None:
+    """The administrator's settings leave out the running kernel, as an upgrade of the kernel may.
+    DKMS skips it then, and the command tells a way out that works."""
+    release = os.uname().release
+    package = f"mqfair/{version('next')}"
+    SETTINGS.write_text('BUILD_EXCLUSIVE_KERNEL="^9[.]"\n')
+    unload()
+    call("dkms", "remove", package, "-k", release)
+    call("dkms", "autoinstall", "-k", release, expected=None)
+    for verb in ("enable", "check"):
+        said = " ".join(call("mqfair", verb, DISK, expected=None).split())
+        assert f"DKMS skipped Linux {release}" in said, verb
+        assert f"`dkms install {package} -k {release}`" in said, verb
+    assert scheduler() == "none"
+    SETTINGS.write_text('BUILD_EXCLUSIVE_KERNEL=""\n')
+    call("dkms", "install", package, "-k", release)
+    call("mqfair", "enable", DISK)
+    becomes(lambda: weight("nginx.service") == "700", "the weights of the new module")
+    SETTINGS.unlink()
 
 
 def test_removal_leaves_a_module_in_use_and_says_so() -> None:

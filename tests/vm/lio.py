@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A target of LIO in the guest, which exports a disk to the same guest as a SCSI disk."""
+"""A target of LIO in the guest, which exports a store to the same guest as a SCSI disk."""
 
 from __future__ import annotations
 
@@ -11,44 +11,65 @@ from guestlib import Disk, modprobe, wait_until, write
 
 _CONFIG = Path("/sys/kernel/config/target")
 _TARGET, _INITIATOR = "naa.6001405000000001", "naa.6001405000000002"
+_FABRIC = _CONFIG / "loopback"
+_GROUP = _FABRIC / _TARGET / "tpgt_1"
+_UNIT = _GROUP / "lun" / "lun_0"
 
 
 def _scsi_disks() -> set[str]:
     return {path.name for path in Path("/sys/block").glob("sd*")}
 
 
+def _store(kind: str) -> Path:
+    return _CONFIG / "core" / f"{kind}_0" / "backing"
+
+
+def make_scsi_disk(kind: str, control: str) -> Disk:
+    """The SCSI disk of a new target, whose store has the settings @control. @kind is iblock for a
+    store on a block device, and rd_mcp for one in memory."""
+    for name in ("sd_mod", "target_core_mod", "tcm_loop"):
+        modprobe(name)
+    before = _scsi_disks()
+    store = _store(kind)
+    for folder in (store.parent, store):
+        folder.mkdir()
+    write(store / "control", control)
+    write(store / "enable", 1)
+    if not _FABRIC.exists():
+        _FABRIC.mkdir()
+    for folder in (_GROUP.parent, _GROUP):
+        folder.mkdir()
+    write(_GROUP / "nexus", _INITIATOR)
+    _UNIT.mkdir()
+    (_UNIT / "backing").symlink_to(store)
+    wait_until(lambda: _scsi_disks() - before, "a disk of the target appears")
+    (name,) = _scsi_disks() - before
+    disk = Disk(name)
+    wait_until(disk.path.exists, f"{disk.path} appears")
+    return disk
+
+
+def remove_scsi_disk(kind: str) -> None:
+    """Removes the target of make_scsi_disk(), or the part of it that was made."""
+    (_UNIT / "backing").unlink(missing_ok=True)
+    _remove(_UNIT)
+    if _GROUP.exists():
+        write(_GROUP / "nexus", "NULL")
+    store = _store(kind)
+    for folder in (_GROUP, _GROUP.parent, _FABRIC, store, store.parent):
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        folder.rmdir()
+
+
 @contextlib.contextmanager
 def loopback(backing: Disk) -> Iterator[Disk]:
     """The SCSI disk of a target that exports @backing."""
-    for name in ("sd_mod", "target_core_mod", "target_core_iblock", "tcm_loop"):
-        modprobe(name)
-    before = _scsi_disks()
-    adapter = _CONFIG / "core" / "iblock_0"
-    store = adapter / "backing"
-    fabric = _CONFIG / "loopback"
-    group = fabric / _TARGET / "tpgt_1"
-    unit = group / "lun" / "lun_0"
-    link = unit / "backing"
-    for folder in (adapter, store):
-        folder.mkdir()
-    write(store / "control", f"udev_path={backing.path}")
-    write(store / "enable", 1)
-    if not fabric.exists():
-        fabric.mkdir()
-    for folder in (group.parent, group):
-        folder.mkdir()
-    write(group / "nexus", _INITIATOR)
-    unit.mkdir()
-    link.symlink_to(store)
+    modprobe("target_core_iblock")
     try:
-        wait_until(lambda: _scsi_disks() - before, "a disk of the target appears")
-        (name,) = _scsi_disks() - before
-        disk = Disk(name)
-        wait_until(disk.path.exists, f"{disk.path} appears")
-        yield disk
+        yield make_scsi_disk("iblock", f"udev_path={backing.path}")
     finally:
-        link.unlink()
-        unit.rmdir()
-        write(group / "nexus", "NULL")
-        for folder in (group, group.parent, fabric, store, adapter):
-            folder.rmdir()
+        remove_scsi_disk("iblock")

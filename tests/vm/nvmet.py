@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from guestlib import Disk, modprobe, wait_until, write
+from guestlib import Disk, modprobe, read, wait_until, write
 
 _CONFIG = Path("/sys/kernel/config/nvmet")
 _NQN = "nqn.2024-01.org.example:mqfair"
@@ -63,10 +63,12 @@ def target(backing: Disk, ports: int) -> Iterator[None]:
 
 
 class Controller:
-    """A connection to the port number @port, which makes one path."""
+    """A connection to the port number @port, which makes one path. @options are those of the
+    kernel, such as queue_size."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, **options: object) -> None:
         words = f"transport=tcp,traddr=127.0.0.1,trsvcid={_FIRST_PORT + port},nqn={_NQN}"
+        words += "".join(f",{name}={value}" for name, value in options.items())
         with open("/dev/nvme-fabrics", "r+b", buffering=0) as file:  # noqa: PTH123 -- unbuffered
             file.write(words.encode())
             said = file.read(200).decode()
@@ -94,15 +96,20 @@ class Controller:
             write(file, 1)
 
 
+def _subsystem() -> Path:
+    """The target as the host sees it; a drive of the guest is a subsystem of its own."""
+    found = Path("/sys/class/nvme-subsystem").iterdir()
+    return next(one for one in found if read(one / "subsysnqn") == _NQN)
+
+
 @contextlib.contextmanager
-def connected(backing: Disk, paths: int) -> Iterator[list[Controller]]:
+def connected(backing: Disk, paths: int, **options: object) -> Iterator[list[Controller]]:
     """Controllers with a path each to @backing, used in turn."""
     with target(backing, paths), contextlib.ExitStack() as stack:
         found = []
         for port in range(paths):
-            found.append(Controller(port))
+            found.append(Controller(port, **options))
             stack.callback(found[-1].disconnect)
-        (policy,) = Path("/sys/class/nvme-subsystem").glob("*/iopolicy")
-        write(policy, "round-robin")
+        write(_subsystem() / "iopolicy", "round-robin")
         wait_until(found[0].head.path.exists, f"{found[0].head.path} exists")
         yield found

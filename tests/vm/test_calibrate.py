@@ -11,11 +11,14 @@ from pathlib import Path
 
 from fairlib import COUNTED_PAIR, check_settled
 from guestlib import NullBlk, run, slow, time_limit, wait_until
+from nvmet import connected
 
 guest = COUNTED_PAIR
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 4
+# The fewest requests that a path of NVMe over TCP can have.
+LEAST_QUEUE = 16
 SLOW = {
     "irqmode": 2,
     "completion_nsec": 8_000_000,
@@ -48,6 +51,23 @@ def test_depth_is_the_number_of_hardware_slots():
         check_settled(disk)
         assert found["depth"] == SLOTS, found
         assert all(relative(curve, 1) < 0.5 for curve in found["depth_curves"]), found
+
+
+@slow
+@time_limit(600)
+def test_the_one_path_of_a_multipath_head_is_calibrated_by_the_head():
+    """A request also takes time on its way, so the greatest rate may need more than SLOTS."""
+    one_queue = {**SLOW, "submit_queues": 1, "hw_queue_depth": SLOTS}
+    path_of = {"nr_io_queues": 1, "queue_size": LEAST_QUEUE}
+    with NullBlk(**one_queue) as drive, connected(drive, 1, **path_of) as controllers:
+        head, path = controllers[0].head, controllers[0].path
+        done = run(*calibrate(head, "--calibrate-time", "30", "--json"))
+        report = json.loads(done.stdout)
+        found = report["calibration"]
+        assert (report["device"], path.scheduler) == (path.name, "mqfq")
+        assert path.tunable("depth") == f"{found['depth']} auto"
+        check_settled(path)
+        assert SLOTS <= found["depth"] <= 2 * SLOTS, found
 
 
 def test_an_interrupted_calibration_restores_the_disk():

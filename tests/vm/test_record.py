@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,15 +14,11 @@ from pathlib import Path
 
 from fairlib import SMALL_GUEST, mqfq, tenants
 from guestlib import PYTHON, Fio, NullBlk, cases, every_kernel, fio, run, wait_until, write
+from recorder import Recorder, requests
 
 guest = SMALL_GUEST
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from mqfair.traces.reader import Trace  # noqa: E402
-
-TRACING = Path("/sys/kernel/tracing")
 DRIVE = {
     "irqmode": 2,
     "completion_nsec": 1_000_000,
@@ -47,53 +42,10 @@ numjobs=4
 """
 
 
-class Recorder:
-    """The command, which records @disk for the time of a block or until it is ended."""
-
-    def __init__(self, disk: NullBlk, out: Path) -> None:
-        if not (TRACING / "instances").exists():
-            run("mount", "-t", "tracefs", "tracefs", TRACING)
-        argv = [sys.executable, "-m", "mqfair", "record", disk.name, "--trace", "--out", str(out)]
-        self.process = subprocess.Popen(
-            [*argv, "--seconds", "3600"], cwd=ROOT, text=True, stderr=subprocess.PIPE
-        )
-        self.instance = TRACING / "instances" / f"mqfair-{self.process.pid}"
-        self._out = out
-        wait_until(self._records, "the command records")
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def _records(self) -> bool:
-        assert self.process.poll() is None, self.process.communicate()[1]
-        # A new instance is on at once. The command opens its file at last.
-        switches = ("events/block/block_bio_queue/enable", "tracing_on")
-        with contextlib.suppress(OSError):
-            on = [(self.instance / name).read_text().strip() for name in switches]
-            return on == ["1", "1"] and self._out.exists()
-        return False
-
-    def end(self, how: signal.Signals) -> tuple[int, str]:
-        """The exit status and the words of the command."""
-        self.process.send_signal(how)
-        said = self.process.communicate()[1]
-        return self.process.returncode, said
-
-
 @contextlib.contextmanager
 def recording(folder: Path) -> Iterator[tuple[NullBlk, Recorder]]:
     with NullBlk(**DRIVE) as disk, Recorder(disk, folder / "all.trace") as recorder:
         yield disk, recorder
-
-
-def requests(path: Path, source: str | None = None) -> list[tuple[str, int, int]]:
-    """Operation, offset and bytes of each request in their order."""
-    found = Trace(str(path)).requests()
-    return [(one.op, one.offset, one.bytes) for one in found if source in (None, one.source)]
 
 
 def replayed(folder: Path, names: list[str]) -> dict[str, tuple[int, int]]:
