@@ -486,16 +486,16 @@ class Probe:
 def _node(disk: Disk) -> str:
     """The node to read @disk by: that of its head for a path of NVMe multipath. Raises UsageError
     if the head has other paths, which would serve some of the reads."""
-    if disk.own_number is None and disk.head is not None:
-        paths = " ".join(path.name for path in multipath_paths(disk.head))
+    head = disk.head
+    if head is not None:
+        paths = " ".join(path.name for path in multipath_paths(head))
         if paths != disk.name:
             raise UsageError(
-                f"--calibrate {disk.name}: {disk.head.name} sends reads to several paths ({paths}),"
+                f"--calibrate {disk.name}: {head.name} sends reads to several paths ({paths}),"
                 " and a measurement needs all of them on one: leave out --calibrate, since the"
                 " automatic depth follows the load of each path, or give --depth"
             )
-        disk = disk.head
-    return f"/dev/{disk.name.replace('!', '/')}"
+    return f"/dev/{(head or disk).name.replace('!', '/')}"
 
 
 def _spread_cpus(disk: Disk) -> list[int]:

@@ -61,10 +61,11 @@ def main(args: argparse.Namespace, seconds_most: float) -> int:
         raise UsageError("--trace: name one device: a trace is of one drive")
     fs = Fs()
     disk = find_disk(fs, args.devices[0])
-    if disk.own_number is None and disk.head is not None:
+    head = disk.head
+    if head is not None:
         raise UsageError(
             f"--trace {disk.name}: the kernel names a request of this path by its head: record all"
-            f" paths with mqfair record {disk.head.name} --trace"
+            f" paths with mqfair record {head.name} --trace"
         )
     chosen = chosen_by_kernel(fs, disk)
     require_writable("--out", args.out)
