@@ -25,7 +25,7 @@ def _store(kind: str) -> Path:
 
 
 def make_scsi_disk(kind: str, control: str) -> Disk:
-    """The SCSI disk of a new target, whose store has the settings @control. @kind is iblock for a
+    """The SCSI disk of a new target. @control are the settings of its store. @kind is iblock for a
     store on a block device, and rd_mcp for one in memory."""
     for name in ("sd_mod", "target_core_mod", "tcm_loop"):
         modprobe(name)

@@ -4,15 +4,17 @@ and its hidden paths have the request queues. test_calibrate.py calibrates a pat
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from fairlib import SMALL_GUEST, Load, mqfair, tenants
-from guestlib import PYTHON, Disk, Fio, NullBlk, every_kernel, read
+from guestlib import PYTHON, Cgroup, Disk, Fio, NullBlk, every_kernel, read
 from nvmet import Controller, connected
 from recorder import Recorder, requests
 
@@ -43,16 +45,23 @@ def paths_of(controllers: list[Controller]) -> list[Disk]:
     return [one.path for one in controllers]
 
 
-@every_kernel
-def test_a_trace_of_a_head_has_the_requests_of_all_paths_once() -> None:
+@contextlib.contextmanager
+def shared_head() -> Iterator[tuple[Disk, list[Disk], list[Cgroup], Path]]:
+    """A head, its two paths with a scheduler, its two tenants, and a folder for results."""
     with (
         tempfile.TemporaryDirectory() as name,
         NullBlk(**DRIVE) as drive,
         tenants(one=100, two=300) as groups,
         connected(drive, 2) as controllers,
     ):
-        head, folder = controllers[0].head, Path(name)
+        head = controllers[0].head
         mqfair("enable", head.name)
+        yield head, paths_of(controllers), groups, Path(name)
+
+
+@every_kernel
+def test_a_trace_of_a_head_has_the_requests_of_all_paths_once() -> None:
+    with shared_head() as (head, paths, groups, folder):
         with Recorder(head, folder / "all.trace") as recorder:
             logs = {group: folder / f"{group.name}.log" for group in groups}
             loads = [
@@ -67,7 +76,7 @@ def test_a_trace_of_a_head_has_the_requests_of_all_paths_once() -> None:
             sent = requests(log)
             assert requests(folder / "all.trace", group.name) == sent
             assert len(sent) == REQUESTS
-        for path in paths_of(controllers):
+        for path in paths:
             assert int(read(path.sysfs / "stat").split()[0]) >= REQUESTS // 2
             assert f"mqfair record {head.name} --trace" in refused(
                 "record", path.name, "--trace", "--out", str(folder / "path.trace")
@@ -76,15 +85,8 @@ def test_a_trace_of_a_head_has_the_requests_of_all_paths_once() -> None:
 
 @every_kernel
 def test_samples_of_a_head_have_the_cgroups_of_each_path() -> None:
-    with (
-        tempfile.TemporaryDirectory() as name,
-        NullBlk(**DRIVE) as drive,
-        tenants(one=100, two=300) as groups,
-        connected(drive, 2) as controllers,
-    ):
-        head, folder = controllers[0].head, Path(name)
-        names = [path.name for path in paths_of(controllers)]
-        mqfair("enable", head.name)
+    with shared_head() as (head, paths, groups, folder):
+        names = [path.name for path in paths]
         file = folder / "samples.jsonl"
         with Load(head, groups):
             said = mqfair("record", head.name, "--out", str(file), "--seconds", "3", "--json")
