@@ -352,11 +352,12 @@ bool limit_awaits_tick(struct device_host *d)
 
 void limit_tick(struct device_host *d, u64 now)
 {
+	u64 sent = sched_dispatched(&d->sched);
 	struct hctx_host *h;
 	u32 i = 0;
 
 	while ((h = next_map(d, &i)))
-		if (limit_refresh(&h->map->order, now))
+		if (limit_refresh(&h->map->order, sent, now))
 			limit_hand_out(h, true);
 }
 

@@ -211,7 +211,8 @@ void tags_tick(struct host *h)
 	u32 i;
 
 	for (i = 0; h->params.sched_tags && i < h->params.tag_maps; i++)
-		if (limit_refresh(&h->sched_tags[i].order, host_now(h)))
+		if (limit_refresh(&h->sched_tags[i].order,
+				  sched_dispatched(&h->sched), host_now(h)))
 			hand_out(h, &h->sched_tags[i]);
 }
 

@@ -143,6 +143,7 @@ void limit_wait(struct tag_waiter *w)
 	port_unlock(&f->lock, flow_flags);
 	WRITE_ONCE(o->scarce, true);
 	o->waited = true;
+	o->gave |= !limit_awaited(o);
 	/* Fully ordered: see limit.h. */
 	atomic64_fetch_add(1, &o->nr);
 	port_unlock(&o->lock, flags);
@@ -204,14 +205,34 @@ static struct tag_waiter *least_woken(const struct tag_waiters *o, vtime_t *key)
 	return best;
 }
 
-/* Is a flow at @key to have a tag of those that are free? */
-static bool has_room(const struct sched *s, const struct tag_waiters *o,
+/*
+ * Is a flow at @key to have a tag of those that are free, by the rule for a map that is
+ * not stuck?
+ */
+static bool has_room(const struct sched *s, struct tag_waiters *o,
 		     struct tag_use use, vtime_t key, bool given_back)
 {
 	u32 most = given_back ? limit_most(s, o->depth) : limit_half(o->depth);
+	bool room = open_use(o, use) < most;
 
-	return use.all + o->due < o->depth &&
-	       (open_use(o, use) < most || is_behind(o, key));
+	if (room)
+		o->stuck = false;
+	return room || is_behind(o, key);
+}
+
+/* Do so many requests of @f wait in the scheduler that they leave no tag to share? */
+static bool fills_map(const struct sched *s, const struct tag_waiters *o,
+		      const struct flow *f)
+{
+	return (u64)atomic64_read(&f->queued) >= limit_most(s, o->depth);
+}
+
+/* Virtual time passes @f, which is at @key, without a tag. */
+static void lose_turn(struct tag_waiters *o, struct flow *f, vtime_t key)
+{
+	WRITE_ONCE(o->vt, vtime_max(o->vt, key));
+	WRITE_ONCE(*start_of(o, f), ahead_by(f, key, READ_ONCE(f->tag_cost)));
+	o->last = vtime_max(o->last, *start_of(o, f));
 }
 
 /* @w, which was waiting, wakes up for a tag. */
@@ -227,15 +248,29 @@ static void wake(struct tag_waiter *w)
 	o->woken = w;
 }
 
+/* The waiter with the least place wakes up. */
+static struct tag_waiter *pop(struct tag_waiters *o)
+{
+	struct tag_waiter *w = waiter_of(heap_pop(&o->heap));
+
+	succeed(w);
+	wake(w);
+	o->gave = true;
+	atomic64_fetch_add(-1, &w->flow->limit.waiters);
+	return w;
+}
+
 struct tag_waiter *limit_take(const struct sched *s, struct tag_waiters *o,
 			      struct tag_use use, bool given_back)
 {
-	struct tag_waiter *w, *woken;
+	struct tag_waiter *woken;
 	struct heap_node *n;
+	struct flow *f;
 	vtime_t key = 0;
+	bool lost = false;
 
 	port_assert_held(&o->lock);
-	for (;;) {
+	while (use.all + o->due < o->depth) {
 		n = least(o);
 		woken = least_woken(o, &key);
 		if (woken && n && !vtime_before(key, n->key))
@@ -243,19 +278,25 @@ struct tag_waiter *limit_take(const struct sched *s, struct tag_waiters *o,
 		if (!woken && !n)
 			return NULL;
 		key = woken ? key : n->key;
-		if (!has_room(s, o, use, key, given_back))
-			return NULL;
+		f = woken ? woken->flow : waiter_of(n)->flow;
+		if (!has_room(s, o, use, key, given_back)) {
+			if (!o->stuck)
+				return NULL;
+			if (fills_map(s, o, f)) {
+				if (woken || lost)
+					return NULL;
+				lose_turn(o, f, key);
+				lost = true;
+				continue;
+			}
+		}
 		WRITE_ONCE(o->vt, vtime_max(o->vt, key));
 		if (!woken)
-			break;
+			return pop(o);
 		woken->tags++;
 		WRITE_ONCE(o->due, o->due + 1);
 	}
-	w = waiter_of(heap_pop(&o->heap));
-	succeed(w);
-	wake(w);
-	atomic64_fetch_add(-1, &w->flow->limit.waiters);
-	return w;
+	return NULL;
 }
 
 void limit_runs(struct tag_waiter *w)
@@ -353,12 +394,25 @@ static void end_debts(struct tag_waiters *o)
 	port_unlock(&o->lock, flags);
 }
 
-bool limit_refresh(struct tag_waiters *o, u64 now)
+/* Notes whether the map is stuck.  @sent: requests so far, of all maps. */
+static void look_if_stuck(struct tag_waiters *o, u64 sent)
+{
+	unsigned long flags = port_lock(&o->lock);
+
+	if (o->gave || !limit_awaited(o))
+		o->sent = sent;
+	o->gave = false;
+	o->stuck |= sent - o->sent >= 2ULL * o->depth;
+	port_unlock(&o->lock, flags);
+}
+
+bool limit_refresh(struct tag_waiters *o, u64 sent, u64 now)
 {
 	if (!limit_is_scarce(o) || now < o->next_ns)
 		return false;
 	o->next_ns = now + FLOW_GRACE_NS;
 	limit_reweigh(o);
+	look_if_stuck(o, sent);
 	end_debts(o);
 	return limit_awaited(o);
 }

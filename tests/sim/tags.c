@@ -266,6 +266,39 @@ static void tags_of_a_late_tenant(struct test_case *t)
 	fixture_close(&r);
 }
 
+/*
+ * A cgroup of weight 1 comes first and fills its map.  Then a busy cgroup of weight
+ * 10000 comes in another map, so the requests of the first leave the scheduler rarely.
+ * Eight cgroups that come last have the few tags that are left, and half of what
+ * they are due at least: a hundredth of the drive each, two requests at a time.
+ */
+static void tags_beside_a_full_map(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct host_flow *first, *busy, *last[8];
+	struct fixture r;
+	u32 i;
+
+	p.nr_queues = 2;
+	fixture_open(&r, t, &p);
+	first = fixture_flow(&r, NULL, 1);
+	busy = fixture_flow(&r, NULL, 10000);
+	fixture_add(&r, first, .depth = 4 * TAGS, .bytes = 4 * KIB);
+	fixture_add(&r, busy, .depth = 4 * TAGS, .bytes = 4 * KIB,
+		    .first_queue = 1, .start_ns = 100 * US);
+	for (i = 0; i < ARRAY_SIZE(last); i++) {
+		last[i] = fixture_flow(&r, NULL, 100);
+		fixture_add(&r, last[i], .depth = 2, .bytes = 4 * KIB,
+			    .start_ns = 2 * MS);
+	}
+	fixture_run(&r, 1 * SEC);
+	for (i = 0; i < ARRAY_SIZE(last); i++)
+		if (last[i]->stats.ios < 160000 / 108 / 2)
+			case_fail(t, "flow %u got %llu requests", i,
+				  last[i]->stats.ios);
+	fixture_close(&r);
+}
+
 enum {
 	DRAWN_SCENES	= 40,
 	DRAWN_FLOWS	= 6,		/* at most */
@@ -378,6 +411,7 @@ const struct test tag_tests[] = {
 	{ "tags/a thousand tasks", tags_of_a_thousand_tasks, false },
 	{ "tags/every flow of many", tags_for_every_flow_of_many, false },
 	{ "tags/a late tenant", tags_of_a_late_tenant, false },
+	{ "tags/beside a full map", tags_beside_a_full_map, false },
 	{ "tags/drawn tasks", tags_of_drawn_tasks, false },
 	{ "tags/several maps", tags_of_several_maps, false },
 	{ }

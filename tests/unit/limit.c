@@ -196,6 +196,96 @@ TEST(flows_behind_virtual_time_go_first)
 	assert_in_range(hand_out(0, 20, COST, light), 10, 12);
 }
 
+/* The only task of a new flow gets a tag, and waits for the next. */
+static struct flow *add_in_debt(u32 weight)
+{
+	struct flow *f = add_flow(b.flow[0], weight);
+
+	await(f, 0, 1);
+	hand_out(0, 1, COST, f);
+	return f;
+}
+
+/* In use are all but four tags, so the flows share none.  The next task runs at once. */
+static const struct flow *next_of_a_full_map(void)
+{
+	struct tag_waiter *w = wake_up(0, TAGS - 4);
+
+	if (!w)
+		return NULL;
+	runs(w);
+	return w->flow;
+}
+
+/* No task gets a tag, while the drive is sent twice as many requests. */
+static void be_stuck(void)
+{
+	b.map[0].next_ns = 0;
+	limit_refresh(&b.map[0], 0, 1);
+	limit_refresh(&b.map[0], 2ULL * TAGS, 1 + FLOW_GRACE_NS);
+}
+
+/* Flows in debt take what is left of a map that is stuck, in order. */
+TEST(a_stuck_map_gives_all_tags)
+{
+	struct flow *light = add_in_debt(100);
+
+	add_in_debt(300);
+	light->fq[0]->tag = b.map[0].vt + 10 * COST;
+	assert_null(next_of_a_full_map());
+	be_stuck();
+	assert_ptr_not_equal(next_of_a_full_map(), light);
+	assert_ptr_equal(next_of_a_full_map(), light);
+}
+
+/* A map is not stuck while tasks get tags, nor any more when there are tags to share. */
+TEST(a_map_is_stuck_until_tags_are_left)
+{
+	u64 sent = 1000;
+
+	await(add_flow(b.flow[0], 100), 0, 1);
+	limit_refresh(&b.map[0], sent, 1);
+	assert_false(b.map[0].stuck);
+	await(add_flow(b.flow[0], 100), 0, 1);
+	sent += 2ULL * TAGS - 1;
+	limit_refresh(&b.map[0], sent, 1 + FLOW_GRACE_NS);
+	assert_false(b.map[0].stuck);
+	limit_refresh(&b.map[0], ++sent, 2 + 2ULL * FLOW_GRACE_NS);
+	assert_true(b.map[0].stuck);
+	take(0);
+	assert_false(b.map[0].stuck);
+	sent += 2ULL * TAGS;
+	limit_refresh(&b.map[0], sent, 3 + 3ULL * FLOW_GRACE_NS);
+	assert_false(b.map[0].stuck);
+	sent += 2ULL * TAGS;
+	limit_refresh(&b.map[0], sent, 4 + 4ULL * FLOW_GRACE_NS);
+	assert_true(b.map[0].stuck);
+}
+
+/* The flow with the least tag fills the stuck map, so the next one has its turn. */
+TEST(a_flow_that_fills_the_map_loses_its_turn)
+{
+	struct flow *full = add_in_debt(1), *other = add_in_debt(100);
+	vtime_t place = b.map[0].vt + 2;
+
+	full->fq[0]->tag = place;
+	other->fq[0]->tag = place + 2;
+	atomic64_set(&full->queued, TAGS / 2);
+	assert_null(next_of_a_full_map());
+	assert_int_equal(full->fq[0]->tag, place);
+	be_stuck();
+	assert_ptr_equal(next_of_a_full_map(), other);
+	/* It is the only one that waits, and virtual time passes it once. */
+	assert_int_equal(b.map[0].vt, place + 2);
+	place = full->fq[0]->tag;
+	assert_true(vtime_before(b.map[0].vt, place));
+	assert_null(next_of_a_full_map());
+	assert_int_equal(b.map[0].vt, place);
+	atomic64_set(&full->queued, TAGS / 2 - 1);
+	assert_ptr_equal(next_of_a_full_map(), full);
+	atomic64_set(&full->queued, 0);
+}
+
 /* A flow whose only task was awake for a long time gets its part of the map. */
 TEST(a_flow_is_behind_by_its_part_of_the_map)
 {
@@ -321,14 +411,14 @@ TEST(debts_end_when_tags_are_ample)
 	deep = add_flow(b.flow[0], 1);
 	add_flow(b.flow[0], 10000);
 	await(deep, 0, 1);
-	assert_true(limit_refresh(&b.map[0], now));
+	assert_true(limit_refresh(&b.map[0], 0, now));
 	take(0);
 	limit_charge(&b.map[0], deep, COST);
-	assert_false(limit_refresh(&b.map[0], now + FLOW_GRACE_NS - 1));
+	assert_false(limit_refresh(&b.map[0], 0, now + FLOW_GRACE_NS - 1));
 	/* A task has waited in the time before this one. */
-	assert_false(limit_refresh(&b.map[0], now += FLOW_GRACE_NS));
+	assert_false(limit_refresh(&b.map[0], 0, now += FLOW_GRACE_NS));
 	assert_false(goes_first(deep));
-	assert_false(limit_refresh(&b.map[0], now += FLOW_GRACE_NS));
+	assert_false(limit_refresh(&b.map[0], 0, now += FLOW_GRACE_NS));
 	assert_true(goes_first(deep));
 	assert_false(limit_is_scarce(&b.map[0]));
 	/* No request is charged. */
