@@ -26,8 +26,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-# A weight must arrive within this time on a real machine. An emulated one is slower.
-WEIGHT_S = 1.0
+# A weight arrives by an event within this time, on a busy emulated machine too. Without events
+# the service looks every 10 s (SCAN_EVERY_S of mqfair/follow/follow.py).
+WEIGHT_S = 5.0
 PATIENCE_S = 60.0
 # systemctl gives up after 25 s, and `list-unit-files` may take longer on an emulated machine.
 SYSTEMCTL_S = 300
@@ -154,7 +155,7 @@ def test_enable_loads_the_module() -> None:
 # --- weights by systemd ----------------------------------------------------------------------
 
 
-def test_weights_of_two_services_arrive_within_a_second() -> None:
+def test_weights_of_two_services_arrive_by_an_event() -> None:
     call("systemctl", "enable", "--now", "mqfair")
     assert call("systemctl", "is-active", "mqfair").strip() == "active"
     for name, value in (("nginx", 900), ("batch", 50)):
@@ -166,7 +167,7 @@ def test_weights_of_two_services_arrive_within_a_second() -> None:
     print(f"FIGURE two services: {took:.3f} s after systemctl start")
 
 
-def test_a_changed_weight_arrives_within_a_second() -> None:
+def test_a_changed_weight_arrives_by_an_event() -> None:
     call("systemctl", "set-property", "--runtime", "nginx.service", "IOWeight=700")
     took = becomes(lambda: weight("nginx.service") == "700", "set-property", WEIGHT_S)
     print(f"FIGURE set-property: {took:.3f} s after systemctl set-property")
@@ -266,7 +267,7 @@ def scopes() -> dict[str, Path]:
     return {name: SLICE.parent / f"machine.slice/libpod-{one}.scope" for name, one in rows}
 
 
-def test_weights_of_containers_of_crun_arrive_within_a_second() -> None:
+def test_weights_of_containers_of_crun_arrive_by_an_event() -> None:
     tiny = Path("/run/tiny/bin")
     tiny.mkdir(parents=True)
     call("cp", "/run/lab/busybox", str(tiny))
@@ -276,7 +277,7 @@ def test_weights_of_containers_of_crun_arrive_within_a_second() -> None:
     assert "default 700" in asked(found["two"]).values()
 
 
-def test_a_changed_weight_of_a_container_arrives_within_a_second() -> None:
+def test_a_changed_weight_of_a_container_arrives_by_an_event() -> None:
     one = scopes()["one"]
     before = asked(one)
     call(*PODMAN, "update", "--blkio-weight=500", "one")
@@ -318,7 +319,7 @@ def test_the_weight_of_a_container_ends_with_it() -> None:
     call("systemctl", "start", "mqfair")
 
 
-def test_weights_of_containers_of_runc_arrive_within_a_second() -> None:
+def test_weights_of_containers_of_runc_arrive_by_an_event() -> None:
     found = start_containers("runc")
     assert "default 700" in asked(found["two"]).values()
     call(*PODMAN, "rm", "-f", "-t", "0", *found)
