@@ -352,10 +352,14 @@ bool limit_awaits_tick(struct device_host *d)
 
 void limit_tick(struct device_host *d, u64 now)
 {
-	u64 sent = sched_dispatched(&d->sched);
 	struct hctx_host *h;
+	u64 sent;
 	u32 i = 0;
 
+	/* Most ticks need no sum over the queues. */
+	if (!limit_awaits_tick(d))
+		return;
+	sent = sched_dispatched(&d->sched);
 	while ((h = next_map(d, &i)))
 		if (limit_refresh(&h->map->order, sent, now))
 			limit_hand_out(h, true);

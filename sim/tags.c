@@ -208,11 +208,14 @@ void tags_finished(struct host_io *hio, struct host_queue *hq)
 
 void tags_tick(struct host *h)
 {
+	u64 sent;
 	u32 i;
 
-	for (i = 0; h->params.sched_tags && i < h->params.tag_maps; i++)
-		if (limit_refresh(&h->sched_tags[i].order,
-				  sched_dispatched(&h->sched), host_now(h)))
+	if (!h->params.sched_tags)
+		return;
+	sent = sched_dispatched(&h->sched);
+	for (i = 0; i < h->params.tag_maps; i++)
+		if (limit_refresh(&h->sched_tags[i].order, sent, host_now(h)))
 			hand_out(h, &h->sched_tags[i]);
 }
 
