@@ -49,7 +49,7 @@
  * alone takes all tags.
  *
  * A map is *stuck* if no task gets a tag while tasks wait and the scheduler sends twice as
- * many requests, of other maps, as this one has tags.  Requests that it delays fill the
+ * many requests, of all maps, as this one has tags.  Requests that it delays fill the
  * map, so few tags come back.  No flow may be behind virtual time either, which moves only
  * when a tag is given.  In a stuck map any flow takes the tags that are left, by the order
  * of start tags.  A flow with as many requests in the scheduler as flows may share takes
