@@ -63,13 +63,6 @@ static struct tag_waiter **first_link(const struct tag_waiters *o,
 	return link;
 }
 
-/* The least start tag of @f: it is behind by its part of the map. */
-static vtime_t floor_of(const struct tag_waiters *o, const struct flow *f)
-{
-	return (o->vt - (u64)READ_ONCE(o->depth) * READ_ONCE(f->tag_cost)) &
-	       ~(vtime_t)1;
-}
-
 /* The tag to which @cost takes the tag @from, by the present share of @f. */
 static vtime_t ahead_by(struct flow *f, vtime_t from, u64 cost)
 {
@@ -85,6 +78,20 @@ static struct tag_waiter *woken_of(const struct tag_waiters *o,
 	while (w && (w->flow != f || !w->tags))
 		w = w->next_woken;
 	return w;
+}
+
+/*
+ * Advances the start tag of @f to @start, or to where it is behind by its part of the
+ * map.  It is further behind while tasks of it wake up, whose tags are not charged yet.
+ */
+static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
+{
+	u64 part = (u64)READ_ONCE(o->depth) * READ_ONCE(f->tag_cost);
+
+	if (!woken_of(o, f))
+		start = vtime_max(start, (o->vt - part) & ~(vtime_t)1);
+	WRITE_ONCE(*start_of(o, f), start);
+	o->last = vtime_max(o->last, start);
 }
 
 /* The start tag of the flow once it has used @tags tags.  Its last cost is taken. */
@@ -111,10 +118,9 @@ static vtime_t key_of(const struct tag_waiters *o, struct flow *f)
 static void push(struct tag_waiter *w)
 {
 	struct tag_waiters *o = w->order;
-	vtime_t *start = start_of(o, w->flow);
+	const vtime_t *start = start_of(o, w->flow);
 
-	WRITE_ONCE(*start, vtime_max(*start, floor_of(o, w->flow)));
-	o->last = vtime_max(o->last, *start);
+	advance(o, w->flow, *start);
 	heap_push(&o->heap, &w->node, *start);
 }
 
@@ -340,12 +346,8 @@ static u64 cost_in_map(const struct tag_waiters *o, struct flow *f, u32 cost)
 void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost)
 {
 	unsigned long flags = port_lock(&o->lock);
-	vtime_t *start = start_of(o, f);
 
-	WRITE_ONCE(*start,
-		   vtime_max(ahead_by(f, *start, cost_in_map(o, f, cost)),
-			     floor_of(o, f)));
-	o->last = vtime_max(o->last, *start);
+	advance(o, f, ahead_by(f, *start_of(o, f), cost_in_map(o, f, cost)));
 	WRITE_ONCE(f->tag_cost, cost);
 	o->cost = cost;
 	port_unlock(&o->lock, flags);

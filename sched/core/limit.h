@@ -40,6 +40,9 @@
  * Otherwise each task would get one tag of every four, whatever its weight.  A tag
  * that is due to a flow without woken tasks is free for the others again.
  *
+ * A flow without woken tasks is behind virtual time by its part of the map at most.  So
+ * one that comes back takes no more than that at once.
+ *
  * Which tags are free for whom.  A flow that is behind virtual time takes any tag,
  * and before all waiters.  The other flows share half of the map, or as many tags
  * as twice D, which keep the drive busy.  A quarter is left in any case.  Their

@@ -309,6 +309,37 @@ TEST(a_flow_is_behind_by_its_part_of_the_map)
 	assert_in_range(got, TAGS / 4, TAGS / 4 + 2);
 }
 
+/*
+ * Eight requests finish at once, so eight tasks wake up before one is charged.  The flows
+ * have less than one tag each by their shares of the map, beside one that has no request.
+ */
+TEST(flows_of_less_than_a_tag_share_by_weight)
+{
+	enum { AT_ONCE = 8, ROUNDS = 300 };
+	struct tag_waiter *w[AT_ONCE];
+	struct flow *heavy;
+	u32 i, round, got = 0;
+
+	flow_await(add_flow(b.flow[0], 10000));
+	await(add_flow(b.flow[0], 50), 0, 24);
+	heavy = add_flow(b.flow[0], 100);
+	await(heavy, 0, 24);
+	hand_out(0, 100, COST, NULL);
+	for (round = 0; round < ROUNDS; round++) {
+		for (i = 0; i < AT_ONCE; i++)
+			w[i] = wake_up(0, 32 - AT_ONCE + i);
+		for (i = 0; i < AT_ONCE; i++) {
+			runs(w[i]);
+			limit_charge(&b.map[0], w[i]->flow, COST);
+			got += w[i]->flow == heavy;
+		}
+		for (i = 0; i < AT_ONCE; i++)
+			limit_wait(w[i]);
+	}
+	assert_in_range(got, ROUNDS * AT_ONCE * 2 / 3 - AT_ONCE,
+			ROUNDS * AT_ONCE * 2 / 3 + AT_ONCE);
+}
+
 /* The example of limit.h.  D is 16, so the four share 32 tags, and 12 are in use. */
 enum { SLEEPERS = 4, WEIGHTS = 2000, LEFT = 20 };
 
