@@ -57,7 +57,7 @@ def check_freed_memory() -> None:
 def test_a_removed_cgroup_does_not_touch_its_freed_parent() -> None:
     """The cgroup is active and removed when the scheduler leaves. A bio that io.max holds back
     keeps it. Its parent has been freed by then."""
-    slow = {"irqmode": 2, "completion_nsec": 5_000_000_000}
+    slow = {"irqmode": 2, "completion_nsec": 15_000_000_000}
     with NullBlk(**slow) as disk, Cgroup("parent/child") as child:
         disk.scheduler = "mqfq"
         once = ["dd", f"if={disk.path}", "of=/dev/null", "count=1", "iflag=direct"]
