@@ -315,7 +315,10 @@ TEST(a_flow_is_behind_by_its_part_of_the_map)
  */
 TEST(flows_of_less_than_a_tag_share_by_weight)
 {
-	enum { AT_ONCE = 8, ROUNDS = 300 };
+	enum {
+		AT_ONCE = 8,
+		ROUNDS = 300
+	};
 	struct tag_waiter *w[AT_ONCE];
 	struct flow *heavy;
 	u32 i, round, got = 0;
