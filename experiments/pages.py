@@ -101,6 +101,15 @@ PAGES = (
         quick=True,
     ),
     Page(
+        "flash",
+        "doc/measurements/flash.md",
+        "experiments.papers.drives.curve",
+        (),
+        ("experiments/papers/drives/curve.py", "flash/*.c", "flash/*.h", "tests/flash/curve.c"),
+        quick=True,
+        picture=True,
+    ),
+    Page(
         "isolation",
         "doc/measurements/isolation.md",
         "experiments.isolation_tables",

@@ -73,34 +73,58 @@ const struct flash_field flash_fields[] = {
 #define MYCE	"Myce's review of the Intel SSD DC P3700, 2014"
 #define P4500	"Intel SSD DC P4500 specification, 2 TB"
 #define CURVE	"measured on a Samsung 980 PRO"
+#define REN	"Ren et al., ICPE 2024, artifact: a Samsung 980 PRO"
 #define FABRIC	"Hedayati et al., USENIX ATC 2019"
 
 const struct flash_target flash_targets[] = {
-	{ "980pro", "latency_ns", 1, 4096, false, true, true, 60 * US, CURVE },
-	{ "980pro", "iops", 4, 4096, false, true, true, 64 * 1000, CURVE },
+	{ "980pro", "latency_ns", "randread-4k", 1, true, 60 * US, CURVE },
+	{ "980pro", "iops", "randread-4k", 4, true, 64 * 1000, CURVE },
 	/* The machine that measured was partly the limit, so not judged. */
-	{ "980pro", "iops", 32, 4096, false, true, false, 259 * 1000, CURVE },
-	{ "980pro", "iops", 0, 4096, false, true, true, 790 * 1000, CURVE },
-	{ "980pro", "latency_ns", 1, 65536, false, true, true, 140 * US, CURVE },
-	{ "p3700", "latency_ns", 1, 4096, false, true, true, 78 * US, MYCE },
-	{ "p3700", "iops", 16, 4096, false, true, true, 167 * 1000, MYCE },
+	{ "980pro", "iops", "randread-4k", 32, false, 259 * 1000, CURVE },
+	{ "980pro", "iops", "randread-4k", 0, true, 790 * 1000, CURVE },
+	{ "980pro", "latency_ns", "randread-64k", 1, true, 140 * US, CURVE },
+	/* Up to depth 32 from one process, so not judged. */
+	{ "980pro", "latency_ns", "randread-4k", 1, false, 68 * US, REN },
+	{ "980pro", "iops", "randread-4k", 16, false, 208 * 1000, REN },
+	{ "980pro", "iops", "randread-4k", 32, false, 343 * 1000, REN },
+	{ "980pro", "iops", "randread-4k", 64, true, 561 * 1000, REN },
+	{ "980pro", "iops", "randread-4k", 128, true, 731 * 1000, REN },
+	{ "980pro", "iops", "randread-4k", 256, true, 781 * 1000, REN },
+	{ "980pro", "iops", "randread-4k", 512, true, 775 * 1000, REN },
+	{ "980pro", "p99_ns", "randread-4k", 1, true, 78 * US, REN },
+	{ "980pro", "p99_ns", "randread-4k", 16, true, 167 * US, REN },
+	{ "980pro", "p99_ns", "randread-4k", 32, true, 224 * US, REN },
+	{ "980pro", "p99_ns", "randread-4k", 64, true, 313 * US, REN },
+	{ "980pro", "p99_ns", "randread-4k", 128, true, 569 * US, REN },
+	{ "980pro", "p99_ns", "randread-4k", 256, true, 1106 * US, REN },
+	{ "980pro", "p99_ns", "randread-4k", 512, true, 1532 * US, REN },
+	/*
+	 * The model reaches the rates of a drive that was overwritten at random, and
+	 * has no cause for the latencies of 8 and 16 KiB.
+	 */
+	{ "980pro", "latency_ns", "aged-8k", 1, false, 110 * US, REN },
+	{ "980pro", "latency_ns", "aged-16k", 1, false, 119 * US, REN },
+	{ "980pro", "latency_ns", "aged-64k", 1, false, 140 * US, REN },
+	{ "980pro", "bytes_per_s", "aged-16k", 64, true, 2210ULL * 1000 * 1000, REN },
+	{ "980pro", "bytes_per_s", "aged-32k", 32, false, 2080ULL * 1000 * 1000, REN },
+	{ "980pro", "bytes_per_s", "aged-64k", 32, false, 2120ULL * 1000 * 1000, REN },
+	{ "p3700", "latency_ns", "randread-4k", 1, true, 78 * US, MYCE },
+	{ "p3700", "p99_ns", "randread-4k", 1, true, 96 * US, MYCE },
+	{ "p3700", "iops", "randread-4k", 16, true, 167 * 1000, MYCE },
+	{ "p3700", "p99_ns", "randread-4k", 16, true, 163 * US, MYCE },
 	/* Read from a load that rises, not from one of this depth, so not judged. */
-	{ "p3700", "iops", 32, 4096, false, true, false, 270 * 1000, MYCE },
-	{ "p3700", "iops", 64, 4096, false, true, true, 450 * 1000, MYCE },
-	{ "p3700", "iops", 0, 4096, false, true, true, 460 * 1000, P3700 },
-	{ "p3700", "bytes_per_s", 0, 131072, false, false, true,
-	  2800ULL * 1000 * 1000, P3700 },
-	{ "p3700", "bytes_per_s", 0, 131072, true, false, true,
-	  2000ULL * 1000 * 1000, P3700 },
-	{ "p3700", "iops", 0, 4096, true, true, true, 175 * 1000, P3700 },
-	{ "p4500", "latency_ns", 1, 4096, false, true, true, 85 * US, P4500 },
-	{ "p4500", "iops", 0, 4096, false, true, true, 490 * 1000, P4500 },
-	{ "p4500", "bytes_per_s", 0, 131072, false, false, true,
-	  3200ULL * 1000 * 1000, P4500 },
-	{ "p4500", "bytes_per_s", 0, 131072, true, false, true,
-	  1050ULL * 1000 * 1000, P4500 },
-	{ "p4500", "iops", 0, 4096, true, true, true, 38 * 1000, P4500 },
-	{ "fabric", "iops", 0, 1024, false, true, true, 4 * 1000 * 1000, FABRIC },
+	{ "p3700", "iops", "randread-4k", 32, false, 270 * 1000, MYCE },
+	{ "p3700", "iops", "randread-4k", 64, true, 450 * 1000, MYCE },
+	{ "p3700", "iops", "randread-4k", 0, true, 460 * 1000, P3700 },
+	{ "p3700", "bytes_per_s", "read-128k", 0, true, 2800ULL * 1000 * 1000, P3700 },
+	{ "p3700", "bytes_per_s", "write-128k", 0, true, 2000ULL * 1000 * 1000, P3700 },
+	{ "p3700", "iops", "randwrite-4k", 0, true, 175 * 1000, P3700 },
+	{ "p4500", "latency_ns", "randread-4k", 1, true, 85 * US, P4500 },
+	{ "p4500", "iops", "randread-4k", 0, true, 490 * 1000, P4500 },
+	{ "p4500", "bytes_per_s", "read-128k", 0, true, 3200ULL * 1000 * 1000, P4500 },
+	{ "p4500", "bytes_per_s", "write-128k", 0, true, 1050ULL * 1000 * 1000, P4500 },
+	{ "p4500", "iops", "randwrite-4k", 0, true, 38 * 1000, P4500 },
+	{ "fabric", "iops", "randread-1k", 0, true, 4 * 1000 * 1000, FABRIC },
 	{ .model = NULL },
 };
 

@@ -75,12 +75,10 @@ struct flash_params {
 /* A published or measured figure of a real drive, for flash-curve --check. */
 struct flash_target {
 	const char *model;
-	const char *what;	/* "iops", "latency_ns" or "bytes_per_s" */
+	const char *what;	/* "iops", "latency_ns", "p99_ns" or "bytes_per_s" */
+	const char *series;	/* of tests/flash/curve.c */
 	u32 depth;		/* queue depth; 0: the most at any depth */
-	u32 bytes;		/* of each request */
-	bool write;
-	bool random;
-	bool judged;		/* the model must be within 10 % */
+	bool judged;		/* the model must be within 10 %, a p99 within 25 % */
 	u64 value;
 	const char *source;	/* document or measurement */
 };
