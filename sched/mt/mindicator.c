@@ -122,10 +122,12 @@ u32 mindicator_holder(const struct mindicator *m)
 
 	while (topo->node[n].nr_children) {
 		const struct topo_node *t = &topo->node[n];
+		vtime_t own = (vtime_t)atomic64_read(&m->node[n].min);
 		vtime_t least = VTIME_NONE;
 		u32 i;
 
-		for (i = 0; i < t->nr_children; i++) {
+		/* The setter of a lesser child than @own, or of the first, comes here yet. */
+		for (i = 0; i < t->nr_children && least != own; i++) {
 			u32 child = t->child[i];
 			vtime_t head_tag;
 

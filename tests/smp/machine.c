@@ -82,6 +82,7 @@ static u32 nr_names;
 
 static struct cpu_clock {
 	u64 stored_ps;		/* all buffered stores have arrived */
+	u64 due_ps;		/* the earliest interrupt while it was awake, or NEVER */
 	bool asleep;
 	u32 core, cluster, socket;
 	u64 within[DISTANCES];	/* mask: CPUs at that distance or nearer */
@@ -197,18 +198,28 @@ void machine_spend(u64 ps)
 	s.now[s.self] += ps;
 }
 
+/*
+ * An interrupt that came while the CPU was awake ends the sleep.  The CPU may have looked
+ * for it before.
+ */
 void machine_sleep(u64 at)
 {
+	struct cpu_clock *c = &cpus[s.self];
+
+	at = min(at, c->due_ps);
+	c->due_ps = NEVER;
 	if (at <= s.now[s.self])
 		return;
-	cpus[s.self].asleep = true;
+	c->asleep = true;
 	s.now[s.self] = at;
 	in_turn();
-	cpus[s.self].asleep = false;
+	c->asleep = false;
 }
 
 void machine_interrupt(u32 cpu, u64 at)
 {
+	if (!cpus[cpu].asleep)
+		cpus[cpu].due_ps = min(cpus[cpu].due_ps, at);
 	if (!cpus[cpu].asleep || s.now[cpu] <= at)
 		return;
 	s.now[cpu] = at;
@@ -258,6 +269,7 @@ static void place_all(const struct machine *m, u32 nr)
 				.core = core,
 				.socket = core / cores,
 				.cluster = core / m->cores,
+				.due_ps = NEVER,
 			};
 }
 

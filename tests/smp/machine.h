@@ -80,7 +80,8 @@ void machine_spend(u64 ps);
 
 /*
  * The running CPU is idle until @at, or until another CPU calls
- * machine_interrupt() for it with an earlier time.
+ * machine_interrupt() for it with an earlier time.  The earliest interrupt since the last
+ * sleep bounds this one, whether the CPU has noticed it or not.
  */
 void machine_sleep(u64 at);
 void machine_interrupt(u32 cpu, u64 at);

@@ -165,6 +165,29 @@ static void test_interrupt_ends_a_sleep(void)
 	check(came_as(3, 0, 2, 1, 0));
 }
 
+static void look_and_sleep(u32 cpu, void *arg)
+{
+	struct shared *s = arg;
+
+	if (cpu) {
+		machine_spend(300000);
+		machine_interrupt(0, machine_now());
+		return;
+	}
+	/* CPU 0 has looked for interrupts, and the other one goes before its sleep. */
+	machine_spend(400000);
+	atomic64_fetch_add(1, &s->counter);
+	machine_sleep(1000000000);
+	s->took_ps[0] = machine_now();
+}
+
+/* An interrupt that comes between the last look and the sleep is not lost. */
+static void test_interrupt_before_a_sleep(void)
+{
+	machine_run(machine_find("epyc"), 2, look_and_sleep, shared);
+	check(shared->took_ps[0] < 1000000);
+}
+
 static void lock_or_sleep(u32 cpu, void *arg)
 {
 	unsigned long flags;
@@ -199,6 +222,7 @@ int main(void)
 	test_lock_serialises("epyc", 64);
 	test_first_of_equals_runs();
 	test_interrupt_ends_a_sleep();
+	test_interrupt_before_a_sleep();
 	test_lock_is_handed_over_in_time();
 	printf("the machine model charges as stated\n");
 	return 0;
