@@ -105,7 +105,13 @@ PAGES = (
         "doc/measurements/flash.md",
         "experiments.papers.drives.curve",
         (),
-        ("experiments/papers/drives/curve.py", "flash/*.c", "flash/*.h", "tests/flash/curve.c"),
+        (
+            "experiments/papers/drives/curve.py",
+            "flash/*.c",
+            "flash/*.h",
+            "tests/flash/curve.c",
+            "tests/flash/fixture.*",
+        ),
         quick=True,
         picture=True,
     ),
@@ -133,8 +139,14 @@ PAGES = (
         "fidelity",
         "doc/measurements/fidelity.md",
         "experiments.fidelity --json build/fidelity.json",
-        (NONE, MQFQ),
-        ("experiments/fidelity.py", "examples/*.fio", "kernel/*.c", "kernel/ssd/*.c"),
+        (NONE, *OURS),
+        (
+            "experiments/fidelity.py",
+            "experiments/jobs/*.fio",
+            "examples/*.fio",
+            "kernel/*.c",
+            "kernel/ssd/*.c",
+        ),
     ),
 )
 
