@@ -56,7 +56,8 @@ FOLDER = ROOT / "build/blktests"
 _AROUND_A_TEST_S = 180.0
 _BOOT_S = 600.0
 _DRIVES = ("size=1G,queues=2", "size=8G,queues=2")
-_MEMORY_MB = 3072
+# throtl/006 makes a file system on a null_blk of 250 GiB.
+_MEMORY_MB = 8192
 # The further runs of a test that differs. An emulated guest on a busy machine is too slow for some
 # tests now and then, such as block/017, which gives a process a tenth of a second to start.
 _RUNS_MORE = 2
