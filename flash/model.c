@@ -83,7 +83,7 @@ const struct flash_target flash_targets[] = {
 	{ "980pro", "iops", "randread-4k", 32, false, 259 * 1000, CURVE },
 	{ "980pro", "iops", "randread-4k", 0, true, 790 * 1000, CURVE },
 	{ "980pro", "latency_ns", "randread-64k", 1, true, 140 * US, CURVE },
-	/* Up to depth 32 from one process, so not judged. */
+	/* The CPU of the one process may be the limit of these three, so not judged. */
 	{ "980pro", "latency_ns", "randread-4k", 1, false, 68 * US, REN },
 	{ "980pro", "iops", "randread-4k", 16, false, 208 * 1000, REN },
 	{ "980pro", "iops", "randread-4k", 32, false, 343 * 1000, REN },
@@ -99,8 +99,8 @@ const struct flash_target flash_targets[] = {
 	{ "980pro", "p99_ns", "randread-4k", 256, true, 1106 * US, REN },
 	{ "980pro", "p99_ns", "randread-4k", 512, true, 1532 * US, REN },
 	/*
-	 * The model reaches the rates of a drive that was overwritten at random, and
-	 * has no cause for the latencies of 8 and 16 KiB.
+	 * The state of the drive is not published.  A model that was overwritten at
+	 * random is nearest to it; it misses the figures that are not judged.
 	 */
 	{ "980pro", "latency_ns", "aged-8k", 1, false, 110 * US, REN },
 	{ "980pro", "latency_ns", "aged-16k", 1, false, 119 * US, REN },

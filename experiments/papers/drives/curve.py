@@ -5,8 +5,8 @@ Runs flash-curve, which measures each model over queue depth. Its figures are co
 the drive: published figures, and for the 980 PRO a measured curve. A figure must be within 10 %,
 and a p99 within 25 %. flash/model.c says why a figure is not judged.
 
-    python3 -m experiments.papers.drives.curve --program build/tests/tests/flash/flash-curve \\
-        --document doc/measurements/flash.md --picture build/flash.png
+    python3 -m experiments.papers.drives.curve --document doc/measurements/flash.md \\
+        --picture build/flash.png
 
 Exit status: 0 if all judged figures hold, 1 if some do not, 2 for bad input.
 """
@@ -28,14 +28,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from experiments.markdown import filled, lines
+from experiments.markdown import lines, places, put
 from experiments.pictures import COLOURS, MARKS
+from mqfair.bench.simulated import program as simulated
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import table
 from mqfair.text.palette import FAINT, INK, STYLE
 
 SCHEMA = "mqfair.flash-curve/1"
-PROGRAM = Path("build/tests/tests/flash/flash-curve")
 TOLERANCE = 0.10
 TOLERANCE_P99 = 0.25
 UNITS = {
@@ -98,20 +98,25 @@ class Model:
         return found[0] if found else None
 
 
+def build() -> Path:
+    """The path of flash-curve, from the current sources. Raises Failure."""
+    folder = simulated.ensure().parents[1]
+    target = "tests/flash/flash-curve"
+    done = subprocess.run(
+        ["ninja", "-C", str(folder), target], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Failure(f"ninja -C {folder} {target}: {done.stdout.strip()[-2000:]}")
+    return folder / target
+
+
 def measure(program: Path) -> list[Model]:
-    if not program.is_file():
-        raise UsageError(
-            f"{program}: no such file: run `meson setup build/tests` and `ninja -C build/tests`,"
-            " or name it with --program"
-        )
     done = subprocess.run([program, "--json"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failure(f"{program} --json ended with {done.returncode}: {done.stderr.strip()}")
     document = json.loads(done.stdout)
     if document["schema"] != SCHEMA:
-        raise Failure(
-            f"{program}: its output is {document['schema']}, not {SCHEMA}: build it anew with ninja"
-        )
+        raise Failure(f"{program}: its output is {document['schema']}, not {SCHEMA}")
     return [_model(one) for one in document["models"]]
 
 
@@ -260,11 +265,12 @@ def draw(models: Sequence[Model], path: Path) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    models = measure(args.program)
+    if args.document and TABLE not in places(args.document.read_text()):
+        raise UsageError(f"--document {args.document}: no line <!-- {TABLE} --> and <!-- end -->")
+    models = measure(build())
     print("\n".join(table(HEAD, rows(models), left=2)))
     if args.document:
-        text = filled(args.document.read_text(), {TABLE: lines(HEAD, rows(models))})
-        args.document.write_text(text)
+        put(args.document, {TABLE: lines(HEAD, rows(models))})
     if args.picture:
         draw(models, args.picture)
     if args.json:
@@ -280,15 +286,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m experiments.papers.drives.curve",
         description="Compare the models of flash/ with the drives that they are named after.",
-        epilog="example: python3 -m experiments.papers.drives.curve"
-        " --picture build/flash.png",
-    )
-    parser.add_argument(
-        "--program",
-        type=Path,
-        default=PROGRAM,
-        metavar="FILE",
-        help="flash-curve (default %(default)s)",
+        epilog="example: python3 -m experiments.papers.drives.curve --picture build/flash.png",
     )
     parser.add_argument(
         "--document", type=Path, metavar="FILE", help=f"write the table into FILE, at {TABLE}"
