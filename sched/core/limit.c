@@ -82,14 +82,15 @@ static struct tag_waiter *woken_of(const struct tag_waiters *o,
 
 /*
  * Advances the start tag of @f to @start, or to where it is behind by its part of the
- * map.  It is further behind while tasks of it wake up, whose tags are not charged yet.
+ * map.  It may be further behind while tasks of it wake up, whose tags are not charged yet.
  */
 static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
 {
 	u64 part = (u64)READ_ONCE(o->depth) * READ_ONCE(f->tag_cost);
+	vtime_t floor = (o->vt - part) & ~(vtime_t)1;
 
-	if (!woken_of(o, f))
-		start = vtime_max(start, (o->vt - part) & ~(vtime_t)1);
+	if (vtime_before(start, floor) && !woken_of(o, f))
+		start = floor;
 	WRITE_ONCE(*start_of(o, f), start);
 	o->last = vtime_max(o->last, start);
 }
