@@ -51,17 +51,13 @@ BUFFERED = {**READS, "rw": "randwrite", "ioengine": "psync", "direct": 0, "offse
 TOLERANCE = 0.1
 
 
-@cases("mqfq", "ifq")
-@slow
-def test_a_late_tenant_beside_one_that_does_not_use_its_share(scheduler: str) -> None:
+def test_a_late_tenant_beside_one_that_does_not_use_its_share() -> None:
     """Two tenants share the unused part by weight, although their own shares are less than one tag
     each."""
-    # With damping=0 ifq keeps the weights as they are set.
-    tunables = {"depth": SLOTS} | ({"damping": 0} if scheduler == "ifq" else {})
     with (
         NullBlk(**EIGHT_SLOTS) as disk,
         tenants(idler=10000, first=100, late=200) as (idler, first, late),
-        scheduled(disk, scheduler, **tunables),
+        mqfq(disk, depth=SLOTS),
     ):
         disk.set_queue("nr_requests", TAGS)
         with Load(disk, [idler], **IDLER), Load(disk, [first], **GREEDY) as load:
