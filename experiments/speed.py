@@ -83,7 +83,8 @@ def requests_per_s(simulator: Path, text: str) -> float:
     """The requests that @simulator plays in a second of CPU time. Raises Failure."""
     began = _cpu_s()
     figures = program.play(simulator, text)
-    return sum(flow["ios"] for flow in figures["flows"].values()) / (_cpu_s() - began)
+    ios: int = sum(flow["ios"] for flow in figures["flows"].values())
+    return ios / (_cpu_s() - began)
 
 
 def machine_per_s(folder: Path) -> float:

@@ -116,8 +116,8 @@ SLOTS = Machines("two sockets, 32 CPUs", variants("mqfq", "counter", "bitmap"), 
 # The drive of the model is faster than the paper's. There 32 CPUs did not fill it.
 _FAST = ("drive=16000",)
 SAME = (
-    "Over runs of 8 to 14 ms the IOPS are 0.94 to 1.01, and the runs of a queue 0.91 to 1. So the wheel"
-    " does no more than polling here."
+    "Over runs of 8 to 14 ms the IOPS are 0.94 to 1.01, and the runs of a queue 0.91 to 1. So the"
+    " wheel does no more than polling here."
 )
 CLOCK = Machines(
     "two sockets, 32 CPUs, 16 million IOPS",
