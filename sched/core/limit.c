@@ -82,15 +82,14 @@ static struct tag_waiter *woken_of(const struct tag_waiters *o,
 
 /*
  * Advances the start tag of @f to @start, or to where it is behind by its part of the
- * map.  It may be further behind by tags that woken tasks got and that are not charged yet.
+ * map.  It may be further behind while tasks of it wake up, whose tags are not charged yet.
  */
 static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
 {
 	u64 part = (u64)READ_ONCE(o->depth) * READ_ONCE(f->tag_cost);
 	vtime_t floor = (o->vt - part) & ~(vtime_t)1;
 
-	if (vtime_before(start, floor) && !READ_ONCE(f->limit.ran) &&
-	    !woken_of(o, f))
+	if (vtime_before(start, floor) && !woken_of(o, f))
 		start = floor;
 	WRITE_ONCE(*start_of(o, f), start);
 	o->last = vtime_max(o->last, start);
@@ -312,12 +311,8 @@ void limit_runs(struct tag_waiter *w)
 	struct tag_waiters *o = w->order;
 	struct tag_waiter *holder = woken_of(o, w->flow);
 	struct tag_waiter **link = &o->woken;
-	unsigned long flags;
 
 	port_assert_held(&o->lock);
-	flags = port_lock(&w->flow->lock);
-	w->flow->limit.ran++;
-	port_unlock(&w->flow->lock, flags);
 	holder->tags--;
 	while (*link != w)
 		link = &(*link)->next_woken;
@@ -349,26 +344,10 @@ static u64 cost_in_map(const struct tag_waiters *o, struct flow *f, u32 cost)
 	return div64_u64(cost * (max(all, here) + 1), here + 1);
 }
 
-/*
- * One tag fewer is to be charged.  A request may fail or merge before it is inserted, so
- * the number is wrong at times.  A flow that is not behind does not need it.
- */
-static void count_charge(const struct tag_waiters *o, struct flow *f)
-{
-	unsigned long flags = port_lock(&f->lock);
-
-	if (!is_behind(o, *start_of(o, f)))
-		f->limit.ran = 0;
-	else if (f->limit.ran)
-		f->limit.ran--;
-	port_unlock(&f->lock, flags);
-}
-
 void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost)
 {
 	unsigned long flags = port_lock(&o->lock);
 
-	count_charge(o, f);
 	advance(o, f, ahead_by(f, *start_of(o, f), cost_in_map(o, f, cost)));
 	WRITE_ONCE(f->tag_cost, cost);
 	o->cost = cost;

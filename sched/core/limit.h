@@ -40,8 +40,8 @@
  * Otherwise each task would get one tag of every four, whatever its weight.  A tag
  * that is due to a flow without woken tasks is free for the others again.
  *
- * A flow without woken tasks, and with all its tags charged, is behind virtual time by its
- * part of the map at most.  So one that comes back takes no more than that at once.
+ * A flow without woken tasks is behind virtual time by its part of the map at most.  So
+ * one that comes back takes no more than that at once.
  *
  * Which tags are free for whom.  A flow that is behind virtual time takes any tag,
  * and before all waiters.  The other flows share half of the map, or as many tags
@@ -151,7 +151,6 @@ struct tag_waiter {
 struct limit_flow {
 	struct tag_waiter *first;	/* F: its first waiter of each map */
 	atomic64_t waiters;		/* A: in all maps */
-	u32 ran;			/* F: woken tasks that ran and are not charged yet */
 };
 
 /*

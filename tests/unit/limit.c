@@ -312,9 +312,8 @@ TEST(a_flow_is_behind_by_its_part_of_the_map)
 /*
  * Eight requests finish at once, so eight tasks wake up before one is charged.  The flows
  * have less than one tag each by their shares of the map, beside one that has no request.
- * With @together all tasks run before the first inserts its request.
  */
-static void share_less_than_a_tag(bool together)
+TEST(flows_of_less_than_a_tag_share_by_weight)
 {
 	enum {
 		AT_ONCE = 8,
@@ -332,11 +331,8 @@ static void share_less_than_a_tag(bool together)
 	for (round = 0; round < ROUNDS; round++) {
 		for (i = 0; i < AT_ONCE; i++)
 			w[i] = wake_up(0, 32 - AT_ONCE + i);
-		for (i = 0; together && i < AT_ONCE; i++)
-			runs(w[i]);
 		for (i = 0; i < AT_ONCE; i++) {
-			if (!together)
-				runs(w[i]);
+			runs(w[i]);
 			limit_charge(&b.map[0], w[i]->flow, COST);
 			got += w[i]->flow == heavy;
 		}
@@ -345,16 +341,6 @@ static void share_less_than_a_tag(bool together)
 	}
 	assert_in_range(got, ROUNDS * AT_ONCE * 2 / 3 - AT_ONCE,
 			ROUNDS * AT_ONCE * 2 / 3 + AT_ONCE);
-}
-
-TEST(flows_of_less_than_a_tag_share_by_weight)
-{
-	share_less_than_a_tag(false);
-}
-
-TEST(flows_of_less_than_a_tag_share_by_weight_if_tasks_run_together)
-{
-	share_less_than_a_tag(true);
 }
 
 /* The example of limit.h.  D is 16, so the four share 32 tags, and 12 are in use. */
