@@ -81,8 +81,8 @@ static struct tag_waiter *woken_of(const struct tag_waiters *o,
 }
 
 /*
- * Advances the start tag of @f to @start, or to where it is behind by its part of the
- * map.  It may be further behind while tasks of it wake up, whose tags are not charged yet.
+ * Advances the start tag of @f to @start, or to where @f is behind by its part of the map.
+ * While tasks of @f wake up, whose tags are not charged yet, the flow may be further behind.
  */
 static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
 {
@@ -238,8 +238,7 @@ static bool fills_map(const struct sched *s, const struct tag_waiters *o,
 static void lose_turn(struct tag_waiters *o, struct flow *f, vtime_t key)
 {
 	WRITE_ONCE(o->vt, vtime_max(o->vt, key));
-	WRITE_ONCE(*start_of(o, f), ahead_by(f, key, READ_ONCE(f->tag_cost)));
-	o->last = vtime_max(o->last, *start_of(o, f));
+	advance(o, f, ahead_by(f, key, READ_ONCE(f->tag_cost)));
 }
 
 /* @w, which was waiting, wakes up for a tag. */

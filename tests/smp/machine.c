@@ -218,9 +218,11 @@ void machine_sleep(u64 at)
 
 void machine_interrupt(u32 cpu, u64 at)
 {
-	if (!cpus[cpu].asleep)
+	if (!cpus[cpu].asleep) {
 		cpus[cpu].due_ps = min(cpus[cpu].due_ps, at);
-	if (!cpus[cpu].asleep || s.now[cpu] <= at)
+		return;
+	}
+	if (s.now[cpu] <= at)
 		return;
 	s.now[cpu] = at;
 	update(cpu);
