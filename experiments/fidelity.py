@@ -29,7 +29,7 @@ from pathlib import Path
 
 from experiments import harness
 from experiments.harness import Candidate, Check
-from experiments.markdown import filled, lines, places
+from experiments.markdown import check_places, filled, lines
 from experiments.markdown import rows as rows_in
 from mqfair.bench import jobfile, report, session
 from mqfair.bench.device import parse_device
@@ -254,10 +254,7 @@ def in_simulator(asked: session.Request) -> session.Outcome:
 
 def run(args: argparse.Namespace) -> int:
     if args.document:
-        for name in {TABLE, SUMMARY} - places(args.document.read_text()):
-            raise UsageError(
-                f"--document {args.document}: no line <!-- {name} --> and <!-- end -->"
-            )
+        check_places(args.document, [TABLE, SUMMARY])
     names = harness.cases(args, tuple(CASES))
     guest = dict(read_guest(args.guest))
     absent = [pair for pair in itertools.product(names, SCHEDULERS) if pair not in guest]

@@ -4,6 +4,7 @@
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from mqfair.bench.command import show_progress
 from mqfair.bench.device import default_device, parse_device
 from mqfair.bench.jobfile import JobFile
 from mqfair.bench.result import CaseResult, Document, RunResult, document
+from mqfair.bench.simulated import program
 from mqfair.bench.variant import BFQ, NONE, parse_variants
 from mqfair.text.errors import Failure, UsageError
 
@@ -73,6 +75,18 @@ class Candidate:
     ) -> Check:
         spread = (min(values), max(values))
         return Check(self.case, self.scheduler, what, must, seen, spread, holds)
+
+
+def build(target: str) -> Path:
+    """The folder of the release build, in which Ninja's @target is of the current sources. Raises
+    Failure."""
+    folder = program.ensure().parents[1]
+    done = subprocess.run(
+        ["ninja", "-C", str(folder), target], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Failure(f"ninja -C {folder} {target}: {done.stdout.strip()[-2000:]}")
+    return folder
 
 
 def runs_of(result: CaseResult, label: str) -> list[RunResult]:

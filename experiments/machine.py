@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments import harness
-from experiments.markdown import filled, lines
+from experiments.markdown import check_places, lines, put
 from experiments.pictures import draw_machines
-from mqfair.bench.simulated import program
-from mqfair.text.errors import Failure, UsageError
+from mqfair.text.errors import Failure
 
+# The places of the document.
+PLACES = ("claims", "rates", "thresholds", "hot")
 SCHEMA = "mqfair.machine/1"
 MACHINES = ("two-sockets", "four-sockets", "epyc")
 CPUS = (1, 4, 8, 12, 16, 24, 32, 48, 64)
@@ -140,13 +141,7 @@ class Results:
 
 def build() -> Path:
     """The folder of the programs, from the current sources. Raises Failure."""
-    folder = program.ensure().parents[1]
-    done = subprocess.run(
-        ["ninja", "-C", str(folder), "machine-run"], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise Failure(f"ninja -C {folder} machine-run: {done.stdout.strip()[-2000:]}")
-    return folder / "tests" / "smp"
+    return harness.build("machine-run") / "tests" / "smp"
 
 
 def run_once(folder: Path, machine: str, variant: Variant, cpus: int) -> Run:
@@ -232,10 +227,6 @@ def tables(results: Results) -> dict[str, str]:
     }
 
 
-def write_document(path: Path, results: Results) -> None:
-    path.write_text(filled(path.read_text(), tables(results)))
-
-
 def draw(results: Results, path: Path) -> None:
     shown = [v.name for v in VARIANTS if "," not in v.name and "polling" not in v.name]
     curves = {
@@ -268,15 +259,15 @@ def document(results: Results) -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.document and "<!-- claims -->" not in args.document.read_text():
-        raise UsageError(f"--document {args.document}: no line <!-- claims -->")
+    if args.document:
+        check_places(args.document, PLACES)
     machines = harness.chosen("--machines", args.machines, MACHINES, "machine")
     results = measure_all(build(), machines)
     print("\n".join(tables(results).values()), end="")
     if args.json:
         args.json.write_text(json.dumps(document(results), indent=1) + "\n")
     if args.document:
-        write_document(args.document, results)
+        put(args.document, tables(results))
     if args.picture:
         draw(results, args.picture)
     holds = all(check["holds"] for check in document(results)["checks"])

@@ -5,7 +5,7 @@ The place of a table lies between the lines `<!-- NAME -->` and `<!-- end -->`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mqfair.text.errors import UsageError
@@ -36,10 +36,18 @@ def filled(text: str, tables: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda m: f"{m[1]}{tables.get(m[2], m[3])}{m[4]}", text)
 
 
+def check_places(path: Path, names: Iterable[str]) -> None:
+    """Raises UsageError if the document @path has no place for one of @names. Before a long
+    measurement an experiment calls it for the document that gets the tables."""
+    if missing := sorted(set(names) - places(path.read_text())):
+        raise UsageError(
+            f"{path}: no place for {', '.join(missing)}: write the lines <!-- {missing[0]} --> and"
+            " <!-- end --> there"
+        )
+
+
 def put(path: Path, tables: Mapping[str, str]) -> None:
     """Writes @tables, by name, into their places of the document @path. Raises UsageError if one is
     missing, and changes nothing then."""
-    old = path.read_text()
-    if missing := sorted(set(tables) - places(old)):
-        raise UsageError(f"{path}: no place for {', '.join(missing)}: write <!-- NAME --> there")
-    path.write_text(filled(old, tables))
+    check_places(path, tables)
+    path.write_text(filled(path.read_text(), tables))

@@ -19,15 +19,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from experiments import machine
-from experiments.markdown import lines, places, put
+from experiments import harness, machine
+from experiments.markdown import check_places, lines, put
 from mqfair.bench import report
 from mqfair.bench.simulated import program
 from mqfair.bench.simulated.drive import FAST_REQUEST_NS
 from mqfair.bench.simulated.prices import price
 from mqfair.bench.variant import NONE
 from mqfair.schedulers import SCHEDULERS as OURS
-from mqfair.text.errors import Failure
 
 TABLE = "speed"
 HEAD = ("scheduler", "64 queues", "32 CPUs, priced")
@@ -46,12 +45,7 @@ def queues(scheduler: str) -> str:
 
 
 def priced(scheduler: str) -> str:
-    own = price(scheduler, True)
-    complete = FAST_REQUEST_NS * 2 // 7
-    times = (
-        f"submit_ns {FAST_REQUEST_NS - complete + own.own_ns(FAST_REQUEST_NS)}",
-        f"complete_ns {complete}",
-    )
+    times = price(scheduler, True).statements(FAST_REQUEST_NS)
     return _scene(scheduler, 32, ["light", "heavy"], times)
 
 
@@ -109,6 +103,20 @@ def measure(simulator: Path, repeats: int) -> Iterator[list[str]]:
         yield [scheduler, *cells]
 
 
+def run(args: argparse.Namespace) -> int:
+    if args.document:
+        check_places(args.document, [TABLE])
+    simulator = program.ensure()
+    folder = machine.build()
+    rows = list(measure(simulator, args.repeat))
+    modelled = [machine_per_s(folder) / 1e6 for _ in range(args.repeat)]
+    rows.append(["`mqfq` in the machine model", "", report.spread(modelled, "{:.2f}")])
+    print(lines(HEAD, rows), end="")
+    if args.document:
+        put(args.document, {TABLE: lines(HEAD, rows)})
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="experiments.speed",
@@ -119,22 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--document", type=Path, metavar="FILE", help=f"write the table into FILE, at {TABLE}"
     )
-    args = parser.parse_args(argv)
-    if args.document and TABLE not in places(args.document.read_text()):
-        parser.error(f"--document {args.document}: no line <!-- {TABLE} --> and <!-- end -->")
-    try:
-        simulator = program.ensure()
-        folder = machine.build()
-        rows = list(measure(simulator, args.repeat))
-        modelled = [machine_per_s(folder) / 1e6 for _ in range(args.repeat)]
-    except Failure as error:
-        print(f"experiments.speed: {error}", file=sys.stderr)
-        return 1
-    rows.append(["`mqfq` in the machine model", "", report.spread(modelled, "{:.2f}")])
-    print(lines(HEAD, rows), end="")
-    if args.document:
-        put(args.document, {TABLE: lines(HEAD, rows)})
-    return 0
+    return harness.main(parser, run, argv)
 
 
 if __name__ == "__main__":

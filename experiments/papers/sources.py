@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments import machine
-from experiments.harness import ratios, runs_of, total_bytes
+from experiments.harness import build, ratios, runs_of, total_bytes
 from experiments.machine import Variant
 from experiments.traces import rotations
 from mqfair.bench import jobfile, session
@@ -25,7 +25,6 @@ from mqfair.bench.device import parse_device
 from mqfair.bench.jobfile import JobFile
 from mqfair.bench.plan import SIM
 from mqfair.bench.result import CaseResult, CgroupResult, RunResult
-from mqfair.bench.simulated import program
 from mqfair.bench.simulated import session as simulation
 from mqfair.bench.simulated.drive import unstretched
 from mqfair.bench.variant import NONE
@@ -364,15 +363,11 @@ class Test:
     name: str
 
     def play(self, _options: Options) -> str:
-        folder = program.ensure().parents[1]
         target = "tests/sim/sim-tests"
-        for argv in (
-            ["ninja", "-C", str(folder), target],
-            [str(folder / target), "-s", self.scheduler, self.name],
-        ):
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise Failure(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()[-2000:]}")
+        argv = [str(build(target) / target), "-s", self.scheduler, self.name]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()[-2000:]}")
         return next(line for line in done.stdout.splitlines() if line.startswith("ok 1 "))
 
 

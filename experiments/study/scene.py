@@ -238,16 +238,11 @@ class Player:
 
 def _host(scheduler: str, drive: drives.Drive, seed: int) -> list[str]:
     """The statements of a host with prices, as those of `mqfair sim --priced`."""
-    own = price(scheduler, True)
-    complete_ns = drive.request_ns * 2 // 7
-    locked_ns = own.locked_ns(drive.request_ns)
     return [
         f"seed {seed}",
         f"queues {CPUS}",
         f"wake_ns {WAKE_NS}",
-        f"submit_ns {drive.request_ns - complete_ns + own.own_ns(drive.request_ns)}",
-        f"complete_ns {complete_ns}",
-        *([f"locked_ns {locked_ns}"] if locked_ns else ()),
+        *price(scheduler, True).statements(drive.request_ns),
     ]
 
 

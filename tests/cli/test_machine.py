@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from experiments import machine
+from experiments.markdown import put
 from mqfair.text.errors import UsageError
 
 
@@ -52,20 +53,23 @@ def test_rates_are_shown_by_threshold():
 
 def test_tables_replace_those_of_the_document(tmp_path):
     path = tmp_path / "d.md"
-    path.write_text("a\n<!-- claims -->\nold\n<!-- end -->\nb\n<!-- hot -->\n<!-- end -->\n")
-    machine.write_document(path, results())
+    assert set(machine.tables(results())) == set(machine.PLACES)
+    path.write_text(
+        "a\n" + "".join(f"<!-- {name} -->\nearlier\n<!-- end -->\n" for name in machine.PLACES)
+    )
+    put(path, machine.tables(results()))
     text = path.read_text()
-    assert "old" not in text
+    assert "earlier" not in text
     assert text.startswith("a\n<!-- claims -->\n|  | paper | epyc |\n")
     assert "| epyc | ready set 40 | slots 20 |\n<!-- end -->\n" in text
-    machine.write_document(path, results())
+    put(path, machine.tables(results()))
     assert path.read_text() == text
 
 
 def test_bad_options_are_refused_before_a_run(tmp_path):
     path = tmp_path / "d.md"
     path.write_text("# no table\n")
-    with pytest.raises(UsageError, match="no line <!-- claims -->"):
+    with pytest.raises(UsageError, match="no place for claims, "):
         machine.run(argparse.Namespace(document=path, machines="epyc"))
     with pytest.raises(UsageError, match="no such machine"):
         machine.run(argparse.Namespace(document=None, machines="cray"))

@@ -205,16 +205,16 @@ static void show_target(const struct flash_target *t, const struct result *r,
 {
 	u64 seen = seen_for(t, r);
 	s64 by = off_permille(seen, t->value);
-	s64 most = strcmp(t->what, "p99_ns") ? 10 * TOLERANCE_PCT :
-					       10 * TOLERANCE_P99;
-	bool bad = t->judged && (by > most || by < -most);
+	s64 most = strcmp(t->what, "p99_ns") ? TOLERANCE_PCT : TOLERANCE_P99;
+	bool bad = t->judged && (by > 10 * most || by < -10 * most);
 
 	judged += t->judged;
 	off += bad;
 	if (json) {
-		printf("%s{\"series\": \"%s\", \"what\": \"%s\", \"depth\": %u, \"target\": %llu, \"seen\": %llu, \"judged\": %s, \"source\": \"%s\"}",
+		printf("%s{\"series\": \"%s\", \"what\": \"%s\", \"depth\": %u, \"target\": %llu, \"seen\": %llu, \"judged\": %s, \"tolerance_percent\": %lld, \"source\": \"%s\"}",
 		       *first ? "" : ", ", t->series, t->what, t->depth,
-		       t->value, seen, t->judged ? "true" : "false", t->source);
+		       t->value, seen, t->judged ? "true" : "false", most,
+		       t->source);
 		*first = false;
 		return;
 	}

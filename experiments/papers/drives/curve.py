@@ -28,16 +28,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from experiments.markdown import lines, places, put
+from experiments import harness
+from experiments.markdown import check_places, lines, put
 from experiments.pictures import COLOURS, MARKS
-from mqfair.bench.simulated import program as simulated
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import table
 from mqfair.text.palette import FAINT, INK, STYLE
 
 SCHEMA = "mqfair.flash-curve/1"
-TOLERANCE = 0.10
-TOLERANCE_P99 = 0.25
 UNITS = {
     "iops": (1e3, "K IOPS"),
     "latency_ns": (1e3, "us"),
@@ -71,6 +69,7 @@ class Target:
     target: int
     seen: int
     judged: bool
+    tolerance_percent: int
     source: str
 
     @property
@@ -78,12 +77,8 @@ class Target:
         return self.seen / self.target - 1
 
     @property
-    def tolerance(self) -> float:
-        return TOLERANCE_P99 if self.what == "p99_ns" else TOLERANCE
-
-    @property
     def holds(self) -> bool:
-        return not self.judged or abs(self.off) <= self.tolerance
+        return not self.judged or abs(self.off) * 100 <= self.tolerance_percent
 
 
 @dataclass(frozen=True)
@@ -100,14 +95,8 @@ class Model:
 
 def build() -> Path:
     """The path of flash-curve, from the current sources. Raises Failure."""
-    folder = simulated.ensure().parents[1]
     target = "tests/flash/flash-curve"
-    done = subprocess.run(
-        ["ninja", "-C", str(folder), target], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise Failure(f"ninja -C {folder} {target}: {done.stdout.strip()[-2000:]}")
-    return folder / target
+    return harness.build(target) / target
 
 
 def measure(program: Path) -> list[Model]:
@@ -168,7 +157,7 @@ def _drive_point(axes: Axes, t: Target, scale: float, label: str) -> None:
     axes.errorbar(
         t.depth,
         value,
-        yerr=t.tolerance * value,
+        yerr=t.tolerance_percent * value / 100,
         fmt="^" if t.what == "p99_ns" else "o",
         color=COLOURS[1],
         markerfacecolor=COLOURS[1] if t.judged else "white",
@@ -265,8 +254,8 @@ def draw(models: Sequence[Model], path: Path) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.document and TABLE not in places(args.document.read_text()):
-        raise UsageError(f"--document {args.document}: no line <!-- {TABLE} --> and <!-- end -->")
+    if args.document:
+        check_places(args.document, [TABLE])
     models = measure(build())
     print("\n".join(table(HEAD, rows(models), left=2)))
     if args.document:

@@ -39,6 +39,17 @@ class Price:
     def locked_ns(self, request_ns: int) -> int:
         return round(self.locked * request_ns)
 
+    def statements(self, request_ns: int) -> list[str]:
+        """The CPU time of a request, in the language of sim/describe.h. Two sevenths of @request_ns
+        are those of the completion."""
+        complete_ns = request_ns * 2 // 7
+        locked_ns = self.locked_ns(request_ns)
+        return [
+            f"submit_ns {request_ns - complete_ns + self.own_ns(request_ns)}",
+            f"complete_ns {complete_ns}",
+            *([f"locked_ns {locked_ns}"] if locked_ns else ()),
+        ]
+
 
 FREE = Price()
 PRICES = {

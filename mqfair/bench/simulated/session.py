@@ -329,17 +329,12 @@ def _request_ns(request: Request, scene: _Scene) -> int:
 
 
 def _host(request: Request, scene: _Scene, scheduler: str) -> list[str]:
-    request_ns = _request_ns(request, scene)
-    complete_ns = request_ns * 2 // 7
     own = price(scheduler, request.priced)
-    locked_ns = own.locked_ns(request_ns)
     return [
         f"queues {request.cpus}",
         f"sockets {request.sockets}",
         f"wake_ns {WAKE_NS}",
-        f"submit_ns {request_ns - complete_ns + own.own_ns(request_ns)}",
-        f"complete_ns {complete_ns}",
-        *([f"locked_ns {locked_ns}"] if locked_ns else ()),
+        *own.statements(_request_ns(request, scene)),
     ]
 
 
