@@ -134,11 +134,33 @@ static void begin_trial(struct window *w, u32 other)
 	w->trials++;
 }
 
-static void end_trial(struct window *w, bool taken)
+/*
+ * Returns the part of the work that a drive loses at a window of @size, in
+ * WINDOW_WHOLE: a window of n loses a part like 1 / n.
+ */
+static s64 loss_at(const struct window *w, u32 size)
+{
+	return min(max(w->lost, (s64)0) / size, (s64)WINDOW_WHOLE);
+}
+
+/*
+ * A trial in which the larger window did @more work has ended.  A short trial is
+ * wrong by more, and counts less.
+ */
+static void learn_loss(struct window *w, s64 more)
+{
+	s64 large = max(w->size, w->other), small = min(w->size, w->other);
+	s64 lost = more * large * small / (large - small);
+
+	w->lost += (lost - w->lost) * (w->epochs / 2) / (2 * PAIRS_MOST);
+}
+
+static void end_trial(struct window *w, s64 more, bool taken)
 {
 	u32 n = w->epochs / 2;
 	struct window_wait *wait = w->other < w->size ? &w->half : &w->twice;
 
+	learn_loss(w, more);
 	w->spread[0] -= w->spread[0] / 4;
 	w->spread[0] += spread_of(&w->requests, n);
 	w->spread[1] -= w->spread[1] / 4;
@@ -176,18 +198,6 @@ static bool hurts(const struct window_tried *t)
 	return (MET_GAIN + 1ULL) * t->met[1] < (u64)MET_GAIN * t->met[0];
 }
 
-/*
- * Returns the part of the price that lies between the two windows.  A window of n
- * loses a part of the work like 1 / n, so half of the price lies between a window that
- * loses all of it and double of that.
- */
-static s64 price_between(const struct window *w, u32 price)
-{
-	u32 more = max(w->size, w->other), less = min(w->size, w->other);
-
-	return (s64)price * (more - less) / more;
-}
-
 static void judge_half(struct window *w, const struct window_look *l, u32 price)
 {
 	const struct window_tried *t = &l->tried;
@@ -196,17 +206,15 @@ static void judge_half(struct window *w, const struct window_look *l, u32 price)
 	s64 less = -e.mean;
 	s64 most = less + e.error;
 	s64 least = less - e.error;
-	s64 allowed = min(price_between(w, price), (s64)price - (s64)w->loss);
+	s64 allowed = price - loss_at(w, w->size);
 	/* The tenant that lacks may have sent too few requests in the trial so far. */
 	bool known = t->done >= TRIED_DONE && lacks(t->met[0]);
 
-	if ((known || n >= PAIRS_MOST) && helps(t) && most <= allowed) {
-		w->loss = (u32)max(less + w->loss, (s64)0);
-		end_trial(w, true);
-	} else if (n >= PAIRS_MOST || least > allowed ||
-		   (known && !helps(t) && n >= 2 * PAIRS_LEAST)) {
-		end_trial(w, false);
-	}
+	if ((known || n >= PAIRS_MOST) && helps(t) && most <= allowed)
+		end_trial(w, less, true);
+	else if (n >= PAIRS_MOST || least > allowed ||
+		 (known && !helps(t) && n >= 2 * PAIRS_LEAST))
+		end_trial(w, less, false);
 }
 
 static void judge_double(struct window *w, const struct window_look *l,
@@ -223,20 +231,19 @@ static void judge_double(struct window *w, const struct window_look *l,
 	if (!hurt && w->whole[0].ns && w->whole[1].ns)
 		more = min(more, change(rate_at(w->size, &w->whole[0]),
 					rate_at(w->other, &w->whole[1])));
-	/* For a tenant that lacks, work is lost already, and double brings some back. */
+	/*
+	 * If a tenant lacks, work is lost already.  A window that loses the price loses
+	 * half of it to its double.
+	 */
 	if (hurt)
-		needed = lacks(t->met[0]) ? price_between(w, price) :
-					    (s64)price;
+		needed = lacks(t->met[0]) ? price / 2 : price;
 	needed = max(needed, (s64)WORK_GAIN);
 	/* What a tenant has is not taken from it on little evidence. */
-	if (more - e.error > needed && (!hurt || n >= PAIRS_MOST / 2)) {
-		w->loss = (u32)max((s64)w->loss - more, (s64)0);
-		end_trial(w, true);
-	} else if (n >= PAIRS_MOST || more + e.error <= needed ||
-		   (hurt && more <= needed && n >= 2 * PAIRS_LEAST)) {
-		w->loss = min(w->loss, (u32)max(2 * (more + e.error), (s64)0));
-		end_trial(w, false);
-	}
+	if (more - e.error > needed && (!hurt || n >= PAIRS_MOST / 2))
+		end_trial(w, more, true);
+	else if (n >= PAIRS_MOST || more + e.error <= needed ||
+		 (hurt && more <= needed && n >= 2 * PAIRS_LEAST))
+		end_trial(w, more, false);
 }
 
 /* Two epochs have ended, one at each window. */
@@ -350,5 +357,6 @@ u32 window_next(struct window *w, const struct window_look *l, u32 price,
 		if (other)
 			begin_trial(w, other);
 	}
+	WRITE_ONCE(w->loss, (u32)loss_at(w, w->size));
 	return w->other && arm_of(w->epochs) ? w->other : w->size;
 }

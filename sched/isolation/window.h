@@ -14,17 +14,18 @@
  * The rule.  The window is compared with half or with double of it in a *trial*.
  *
  *	half	is tried while a tenant lacks LACK_LEAST of what it asks for.  It
- *		is taken if that tenant gets a part more, one in MET_GAIN, and the
- *		work lost by this step is within half of the price, and all that is
- *		lost within the price.  After a half that was refused, three
- *		quarters are tried in turn with it, for a quarter of the price.
+ *		is taken if that tenant gets a part more, one in MET_GAIN, and all
+ *		the work that is lost then is within the price.  After a half that
+ *		was refused, three quarters are tried in turn with it.
  *	double	is tried while queues wait for a place.  It is taken if it does
  *		WORK_GAIN more work.  If a tenant gets a part less, it must do
  *		more than the price, or than half of it if that tenant lacks
  *		already.
  *
- * So the same difference in work decides a half and the double that leads back.  Work
- * is lost like 1 / n at the window n.
+ * The loss.  Work is lost like 1 / n at the window n.  So the difference that a trial
+ * finds tells what is lost at any window, and the loss is a mean over the trials, each
+ * by its length.  A window that loses the price loses half of it to its double: the
+ * same difference decides a half and the double that leads back.
  *
  * Trials are paired.  The work of a drive differs from look to look: a write
  * buffer fills, and garbage is collected.  So a trial does not compare the work
@@ -134,6 +135,7 @@ struct window {
 	u32 epochs;		/* of the trial that have ended */
 	u32 looks;		/* of the trial */
 	struct window_wait half, twice;
+	s64 lost;		/* the loss in WINDOW_WHOLE, times the window */
 	u32 loss;		/* of the work, in WINDOW_WHOLE */
 	u32 met;		/* recent mean */
 	u32 known;		/* the size if the next doubling does not pay */

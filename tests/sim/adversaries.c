@@ -252,6 +252,8 @@ static const struct attack attacks[] = {
 	{ "writes", write_beside, 100, false },
 };
 
+static const char leases[] =
+	"leases fill the window while the attacker alone has credit";
 static const char bytes[] = "a write is charged its bytes, and slows all reads";
 
 static const struct expected expected[] = {
@@ -260,10 +262,11 @@ static const struct expected expected[] = {
 	{ "writes", "kyber-fair", bytes },
 	{ "writes", "wdt", bytes },
 	{ "writes", "drr", bytes },
+	{ "writes", "hwabc", "a write takes more from reads than it is charged" },
 	{ "500 cgroups", "ifq",
 	  "a window of 500 ms has a request of each cgroup, or none" },
-	{ "polled, ended late", "wdt",
-	  "leases fill the window while the attacker alone has credit" },
+	{ "polled, ended late", "kyber-fair", leases },
+	{ "polled, ended late", "wdt", leases },
 };
 
 /* ------------------------------------------------------------------ the judge */

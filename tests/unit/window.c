@@ -347,6 +347,24 @@ TEST(window_grows_again_when_the_lack_ends)
 	assert_true(x.w.loss <= 2 * WORK_GAIN);
 }
 
+/* Each trial is wrong by chance, and the loss that is told is that of the drive. */
+TEST(loss_is_a_mean_over_the_trials)
+{
+	struct random r = random_seeded("unit/window/loss");
+	struct drive c = { .half = 4, .noise = 0.03, .random = &r };
+	u32 round, lost;
+	struct tuner x;
+
+	for (round = 0; round < random_rounds(20); round++) {
+		c.soft = 1 + random_below(&r, 4);
+		begin(&x, 256, false);
+		x.price = 200;
+		run(&x, &c, SETTLED);
+		lost = (u32)(WINDOW_WHOLE * (1 - done_at(&c, x.w.size) / RATE));
+		assert_in_range(x.w.loss, lost - min(lost, 40U), lost + 40);
+	}
+}
+
 /* The drive's curve changes by the factor of the price and more. */
 TEST(a_drive_that_needs_more_gets_more_in_spite_of_the_lack)
 {
