@@ -51,13 +51,15 @@ BUFFERED = {**READS, "rw": "randwrite", "ioengine": "psync", "direct": 0, "offse
 TOLERANCE = 0.1
 
 
-def test_a_late_tenant_beside_one_that_does_not_use_its_share() -> None:
+@cases("mqfq", "ifq")
+def test_a_late_tenant_beside_one_that_does_not_use_its_share(scheduler: str) -> None:
     """Two tenants share the unused part by weight, although their own shares are less than one tag
     each."""
+    tunables = {"depth": SLOTS} | ({"damping": 0} if scheduler == "ifq" else {})
     with (
         NullBlk(**EIGHT_SLOTS) as disk,
         tenants(idler=10000, first=100, late=200) as (idler, first, late),
-        mqfq(disk, depth=SLOTS),
+        scheduled(disk, scheduler, **tunables),
     ):
         disk.set_queue("nr_requests", TAGS)
         with Load(disk, [idler], **IDLER), Load(disk, [first], **GREEDY) as load:
