@@ -33,6 +33,7 @@ static const struct {
 	const struct test *tests;
 	bool weighted;			/* they judge shares by weight */
 	bool isolation;			/* they need this tunable */
+	bool is_long;
 } of_all[] = {
 	{ .tests = life_tests },
 	{ .tests = audit_tests },
@@ -41,7 +42,10 @@ static const struct {
 	{ .tests = urgent_tests, .weighted = true },
 	{ .tests = tag_tests, .weighted = true },
 	{ .tests = crowd_tests, .weighted = true },
-	{ .tests = adversary_tests, .weighted = true, .isolation = true },
+	{ .tests = adversary_tests,
+	  .weighted = true,
+	  .isolation = true,
+	  .is_long = true },
 	{ .tests = tick_tests },
 	{ .tests = tunable_tests },
 };
@@ -167,10 +171,12 @@ static void run_all(struct tap_report *r, int only)
 		if (!only || of_one[i].is_long == (only == 'l'))
 			run_table(r, of_one[i].ops, of_one[i].tests, true,
 				  NULL);
-	for (ops = sched_policies; *ops && only != 'l'; ops++)
+	for (ops = sched_policies; *ops; ops++)
 		for (i = 0; i < ARRAY_SIZE(of_all); i++)
-			run_table(r, *ops, of_all[i].tests,
-				  ops == sched_policies, why_not(*ops, i));
+			if (!only || of_all[i].is_long == (only == 'l'))
+				run_table(r, *ops, of_all[i].tests,
+					  ops == sched_policies,
+					  why_not(*ops, i));
 }
 
 int main(int argc, char **argv)
