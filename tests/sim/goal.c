@@ -22,6 +22,7 @@ enum {
 
 struct scene {
 	struct fixture r;
+	struct flash *f;
 	struct host_flow *reader, *other[OTHERS];
 };
 
@@ -32,9 +33,9 @@ struct phase {
 	u32 loss;		/* permille, mean */
 };
 
-static void scene_open(struct scene *s, struct test_case *t, struct flash *f,
-		       u32 isolation)
+static void scene_open(struct scene *s, struct test_case *t, u32 isolation)
 {
+	struct flash *f = fixture_full_drive(FLASH_FTL_DEVICE, 1024, 8);
 	struct host_params p = { .seed = 1,
 				 .nr_queues = QUEUES,
 				 .ops = t->ops,
@@ -52,7 +53,7 @@ static void scene_open(struct scene *s, struct test_case *t, struct flash *f,
 	sched_params_init(t->ops, &p.sched);
 	p.sched.isolation = isolation;
 	p.sched.depth = 256;
-	p.device.flash = f;
+	p.device.flash = s->f = f;
 	fixture_open(&s->r, t, &p);
 	s->reader = load.flow = fixture_flow(&s->r, NULL, 100);
 	fixture_load(&s->r, &load);
@@ -64,6 +65,12 @@ static void scene_open(struct scene *s, struct test_case *t, struct flash *f,
 		s->other[i] = load.flow = fixture_flow(&s->r, NULL, 100);
 		fixture_load(&s->r, &load);
 	}
+}
+
+static void scene_close(struct scene *s)
+{
+	fixture_close(&s->r);
+	flash_destroy(s->f);
 }
 
 static u64 bytes_of(const struct scene *s)
@@ -108,14 +115,12 @@ static struct phase play(struct scene *s, u64 goal_ns)
 /* Returns the bytes of a second in which the window is fixed. */
 static u64 whole_of(struct test_case *t)
 {
-	struct flash *f = fixture_full_drive(FLASH_FTL_DEVICE, 1024, 8);
 	struct scene s;
 	u64 bytes;
 
-	scene_open(&s, t, f, 0);
+	scene_open(&s, t, 0);
 	bytes = play(&s, 0).bytes;
-	fixture_close(&s.r);
-	flash_destroy(f);
+	scene_close(&s);
 	return bytes;
 }
 
@@ -140,23 +145,25 @@ static void test_loss(struct test_case *t)
 {
 	struct phase share, lax, goal, never, removed;
 	u64 whole = whole_of(t);
-	struct flash *f;
 	struct scene s;
 
-	f = fixture_full_drive(FLASH_FTL_DEVICE, 1024, 8);
-	scene_open(&s, t, f, PERCENT);
+	scene_open(&s, t, PERCENT);
 	share = play(&s, 0);
 	lax = play(&s, 6 * MS);
 	goal = play(&s, 1500 * US);
 	never = play(&s, 1 * US);
 	removed = play(&s, 0);
-	fixture_close(&s.r);
-	flash_destroy(f);
+	scene_close(&s);
 	check_loss(t, "share", &share, whole, 10 * PERCENT);
 	check_loss(t, "lax", &lax, whole, LOSS_ERROR);
 	check_loss(t, "goal", &goal, whole, 10 * PERCENT / 2);
 	check_loss(t, "never", &never, whole, 10 * PERCENT);
 	check_loss(t, "removed", &removed, whole, 10 * PERCENT);
+	if (lax.loss > 5 || goal.loss < 20)
+		case_fail(t, "loss %u for 6000 us, %u for 1500", lax.loss,
+			  goal.loss);
+	if (never.p99_ns < 100 * US)
+		case_fail(t, "never: p99 %llu us", never.p99_ns / US);
 	if (lax.p99_ns > 6 * MS || goal.p99_ns > 1800 * US)
 		case_fail(t, "p99 %llu us for 6000, %llu us for 1500",
 			  lax.p99_ns / US, goal.p99_ns / US);
