@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from experiments.isolation_cases import WARM_MS, Case, Tenant, Window
 from mqfair import schedulers
-from mqfair.bench.simulated import model
+from mqfair.bench.simulated import model, program
 from mqfair.bench.variant import BFQ, COMPARATORS, IOCOST, THROTTLE
 from mqfair.text.errors import Failure
 
@@ -270,17 +270,7 @@ class Simulator:
         return self.folder / "sim" / "sim-run"
 
     def prepare(self) -> None:
-        setup = ["meson", "setup", str(self.folder), str(ROOT)]
-        setup += ["-Dbuildtype=release", "-Db_sanitize=none"]
-        if not (self.folder / "build.ninja").is_file():
-            self._build(setup)
-        self._build(["ninja", "-C", str(self.folder), "sim/sim-run"])
-
-    @staticmethod
-    def _build(argv: Sequence[str]) -> None:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Failure(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()[-2000:]}")
+        program.ensure(self.folder)
 
     def describe(self, text: str) -> Any:
         done = subprocess.run(

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mqfair.bench.simulated import program
+from mqfair.bench.simulated.prices import FREE
 from mqfair.drives.figures import IOPS, LATENCY, P99, RATE, Figure, Load
 from mqfair.drives.model_file import Model
 from mqfair.text.errors import UsageError
@@ -95,8 +96,7 @@ class Measurement:
     def description(self, model: Model, load: Load, iops: float) -> str:
         """The run of sim-run that measures @load on @model, at a rate near @iops."""
         warm_ms, run_ms = _times(load, iops)
-        complete_ns = self.request_ns * 2 // 7 if load.host else 0
-        submit_ns = self.request_ns - complete_ns if load.host else 0
+        request_ns = self.request_ns if load.host else 0
         order = "random" if load.random else "sequential"
         write = 1000 if load.writes else 0
         words = f"depth {load.depth} bytes {load.bytes} order {order} write {write} reaped 1"
@@ -106,8 +106,7 @@ class Measurement:
             f"tag_maps {load.jobs}",
             f"most_bytes {_REQUEST_BYTES}",
             f"wake_ns {_WAKE_NS}",
-            f"submit_ns {submit_ns}",
-            f"complete_ns {complete_ns}",
+            *FREE.statements(request_ns),
             f"model m {model.words}",
             f"drive m {self._filled(model, load)}",
             f"warm_ms {warm_ms}",
