@@ -82,7 +82,8 @@ static struct tag_waiter *woken_of(const struct tag_waiters *o,
 
 /*
  * Advances the start tag of @f to @start, or to where @f is behind by its part of the map.
- * While tasks of @f wake up, whose tags are not charged yet, the flow may be further behind.
+ * @f may be further behind while its tasks wake up: limit_charge() has not charged their
+ * tags yet.
  */
 static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
 {
