@@ -53,13 +53,30 @@ s64 slots_leased(const struct slots *sl)
 
 void slots_withdraw(struct slots *sl, u32 queue)
 {
+	slots_rank(sl, queue, false);
 	queue_set_claim(&sl->ready, queue);
 }
 
-/* The queues in the set: with parts they share D. */
+void slots_rank(struct slots *sl, u32 queue, bool first)
+{
+	if (likely(queue_set_has(&sl->first, queue) == first))
+		return;
+	if (first)
+		queue_set_add(&sl->first, queue);
+	else
+		queue_set_claim(&sl->first, queue);
+}
+
+/* The queues that share D, with parts: those that are served first, or the set. */
+static const struct queue_set *rivals_of(const struct slots *sl)
+{
+	return queue_set_any(&sl->first, sl->sched->nr_queues) ? &sl->first :
+								 &sl->ready;
+}
+
 static s64 nr_rivals(const struct slots *sl)
 {
-	return queue_set_count(&sl->ready, sl->sched->nr_queues);
+	return queue_set_count(rivals_of(sl), sl->sched->nr_queues);
 }
 
 /* Returns the slots that @queue holds: those of its requests, and in its leaf. */
@@ -80,10 +97,17 @@ static bool is_below(const struct slots *sl, u32 queue, s64 more, s64 rivals)
 /* Returns the first queue of the set in a ring from @first on, or QUEUES_MAX. */
 static u32 next_in_ring(const struct slots *sl, u32 first)
 {
-	u32 found = queue_set_find(&sl->ready, first, sl->sched->nr_queues);
+	const struct queue_set *rivals = rivals_of(sl);
+	u32 found = queue_set_find(rivals, first, sl->sched->nr_queues);
 
-	return found != QUEUES_MAX ? found :
-				     queue_set_find(&sl->ready, 0, first);
+	return found != QUEUES_MAX ? found : queue_set_find(rivals, 0, first);
+}
+
+/* May @queue, which is in the set, have @more slots than it holds? */
+static bool may_hold(const struct slots *sl, u32 queue, s64 more)
+{
+	return queue_set_has(rivals_of(sl), queue) &&
+	       is_below(sl, queue, more, nr_rivals(sl));
 }
 
 /*
@@ -152,7 +176,7 @@ bool slots_wait(struct slots *sl, u32 queue)
 		return true;
 	/* Pairs with slots_free(). */
 	queue_set_add(&sl->ready, queue);
-	if (sl->parts && !is_below(sl, queue, 1, nr_rivals(sl)))
+	if (sl->parts && !may_hold(sl, queue, 1))
 		got = token_leaf_take(&sl->tree, queue);
 	else
 		got = steal(sl, queue);
@@ -220,6 +244,7 @@ static void give(struct slots *sl, u32 queue, struct wake *wake)
 				sched_wake(sl->sched, due, wake);
 				return;
 			}
+			slots_rank(sl, due, false);
 			/* It has left: it has handed the slot over, or has not. */
 			if (!token_take(&sl->tree, due))
 				return;
@@ -263,7 +288,7 @@ static void keep_or_pass(struct slots *sl, u32 queue, struct wake *wake)
 	/* Two CPUs that repay a debt may leave a slot in the root. */
 	if (unlikely(token_root_take(&sl->tree)))
 		token_put(&sl->tree, queue);
-	if (is_below(sl, queue, 0, nr_rivals(sl)))
+	if (may_hold(sl, queue, 0))
 		sched_wake(sl->sched, queue, wake);
 	else if (token_leaf_take(&sl->tree, queue))
 		give(sl, queue, wake);
@@ -311,9 +336,11 @@ void slots_wake_all(struct slots *sl, struct wake *wake)
 {
 	u32 i;
 
-	for (i = 0; i < sl->sched->nr_queues; i++)
+	for (i = 0; i < sl->sched->nr_queues; i++) {
+		slots_rank(sl, i, false);
 		if (queue_set_claim(&sl->ready, i))
 			sched_wake(sl->sched, i, wake);
+	}
 }
 
 /* Tick and tune may both resize. */

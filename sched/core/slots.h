@@ -47,6 +47,19 @@
  * slot that is given always goes to one of its members.  What a rival holds grows
  * with the gift, so completions of one moment choose different ones.
  *
+ * Ranks [R].  A scheduler may have requests that go before all others.  A queue
+ * that waits with such a request has a *rank*: slots_rank().  While queues with a
+ * rank are in the set, they alone are the rivals.  A queue without one has no part
+ * then, and gives a slot that it gets back to a rival.
+ *
+ *	D = 64, one queue of a flow that is due more than it asks for, with 64
+ *	requests, and four queues of a light flow: a part was 12.8 slots, and the
+ *	heavy flow did 115 thousand requests a second of the 357 that it does
+ *	alone.  With a rank it does all of them.
+ *
+ * A rank is a hint.  tick may take a queue out of the set at the moment when that
+ * queue gets its rank.  The next CPU that has a slot for it takes the rank back.
+ *
  * The slots in the leaf of a queue are its own.  From the root, and from leaves of
  * queues that do not wait, a queue takes slots up to its part, rounded down.
  *
@@ -68,7 +81,7 @@
  *	take, wait (a)              X               -       -        -
  *	withdraw (a)                X               -       -        -
  *	leave (a)                   X               -       -        -
- *	put                         -               -       -        -
+ *	rank, put                   -               -       -        -
  *	lease, end_lease            -               -       -        -
  *	end_term (one at a time)    -               -       -        -
  *	hand_over                   -               -       -        -
@@ -120,6 +133,7 @@ struct slots {
 	bool leased;			/* O: a slot was leased once */
 	u32 term;			/* O: index of the present term */
 	struct queue_set ready __port_cacheline;	/* the set */
+	struct queue_set first;	/* queues of the set with a rank */
 };
 
 /*
@@ -204,6 +218,12 @@ bool slots_wait(struct slots *sl, u32 queue);
  * slots_hand_over(), because another queue may be due a free slot.
  */
 bool slots_take(struct slots *sl, u32 queue);
+
+/*
+ * With parts.  @queue is in the set, and its next slot is for a request that goes
+ * @first, or is not.
+ */
+void slots_rank(struct slots *sl, u32 queue, bool first);
 
 /* Takes @queue out of the set. */
 void slots_withdraw(struct slots *sl, u32 queue);

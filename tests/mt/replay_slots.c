@@ -48,6 +48,7 @@ struct scenario {
 	bool polls[QUEUES];	/* the requests of the queue are polled */
 	u32 sent[QUEUES];	/* requests of the queue in the drive */
 	bool wants[QUEUES];	/* a request waits */
+	bool first[QUEUES];	/* and goes first */
 	u32 wakes;		/* mask of queues to run */
 };
 
@@ -94,8 +95,10 @@ static void take(struct scenario *s, u32 queue)
 		slots_lease(&s->slots, queue);
 	if (got)
 		stop(s, queue, &wake);
-	else if (s->parts)
+	else if (s->parts) {
+		slots_rank(&s->slots, queue, s->first[queue]);
 		slots_hand_over(&s->slots, queue, &wake);
+	}
 	act(s, &wake);
 }
 
@@ -275,8 +278,10 @@ static void draw(struct scenario *s, struct random *r)
 	s->parts = random_once_in(r, 2);
 	s->leaves = random_once_in(r, 2);
 	s->full = random_once_in(r, 2);
-	for (i = 0; i < QUEUES; i++)
+	for (i = 0; i < QUEUES; i++) {
 		s->polls[i] = random_once_in(r, 3);
+		s->first[i] = random_once_in(r, 3);
+	}
 	for (i = 0; i < HISTORY; i++)
 		s->history[i] = (struct op){
 			.kind = draw_past(r),

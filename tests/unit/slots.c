@@ -12,6 +12,8 @@ struct scenario {
 	/* the model: slots of each queue, and queues that were refused one */
 	s64 used[MACHINE_QUEUES];
 	bool waits[MACHINE_QUEUES];
+	bool first[MACHINE_QUEUES];
+	bool ranked;	/* some of those have a rank now and then */
 	u32 depth, limit;
 };
 
@@ -54,7 +56,7 @@ static s64 model_used(const struct scenario *s)
 	return sum;
 }
 
-static s64 model_rivals(const struct scenario *s)
+static s64 model_waiting(const struct scenario *s)
 {
 	s64 sum = 0;
 	u32 i;
@@ -62,6 +64,40 @@ static s64 model_rivals(const struct scenario *s)
 	for (i = 0; i < s->sched.nr_queues; i++)
 		sum += s->waits[i];
 	return sum;
+}
+
+static s64 model_first(const struct scenario *s)
+{
+	s64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < s->sched.nr_queues; i++)
+		sum += s->first[i];
+	return sum;
+}
+
+static s64 model_rivals(const struct scenario *s)
+{
+	return model_first(s) ? model_first(s) : model_waiting(s);
+}
+
+static bool model_is_rival(const struct scenario *s, u32 queue)
+{
+	return model_first(s) ? s->first[queue] : s->waits[queue];
+}
+
+static void rank(struct scenario *s, u32 queue, bool first)
+{
+	if (!s->waits[queue])
+		return;
+	slots_rank(&s->slots, queue, first);
+	s->first[queue] = first;
+}
+
+static void withdraw(struct scenario *s, u32 queue)
+{
+	slots_withdraw(&s->slots, queue);
+	s->waits[queue] = s->first[queue] = false;
 }
 
 /* D in force. */
@@ -81,21 +117,27 @@ static bool model_due(const struct scenario *s, u32 queue, s64 rivals)
 	return s->used[queue] * rivals < model_depth(s);
 }
 
-/* Each woken queue tries to take a slot, and hands over the slots it leaves. */
+/*
+ * Each woken queue tries to take a slot, and hands over the slots it leaves.  It
+ * gets its rank back if it fails.  Meanwhile the rivals of the next woken queue are
+ * others, so with ranks that one may be beyond its part.
+ */
 static void follow(struct scenario *s, struct wake *wake)
 {
+	bool first;
 	u32 queue;
 
 	while ((queue = wake_next(wake)) != QUEUES_MAX) {
-		assert_true(s->waits[queue]);
-		assert_true(model_due(s, queue, model_rivals(s)));
+		first = s->first[queue];
+		assert_true(model_is_rival(s, queue));
+		assert_true(s->ranked || model_due(s, queue, model_rivals(s)));
 		assert_true(model_free(s) > 0);
-		slots_withdraw(&s->slots, queue);
-		s->waits[queue] = false;
+		withdraw(s, queue);
 		if (slots_take(&s->slots, queue)) {
 			s->used[queue]++;
 		} else {
 			s->waits[queue] = true;
+			rank(s, queue, first);
 		}
 		slots_hand_over(&s->slots, queue, wake);
 	}
@@ -108,16 +150,18 @@ static void check(const struct scenario *s)
 
 	assert_int_equal(slots_used(&s->slots), model_used(s));
 	assert_int_equal(token_total(&s->slots.tree), model_free(s));
-	assert_int_equal(nr_waiting(s), model_rivals(s));
+	assert_int_equal(nr_waiting(s), model_waiting(s));
 	for (i = 0; i < s->sched.nr_queues; i++) {
 		assert_int_equal(atomic64_read(&s->slots.tree.leaf[i].used),
 				 s->used[i]);
 		assert_false(slots_forgot(&s->slots, i));
-		if (s->waits[i] && model_due(s, i, model_rivals(s)))
+		assert_int_equal(queue_set_has(&s->slots.first, i),
+				 s->first[i]);
+		if (model_is_rival(s, i) && model_due(s, i, model_rivals(s)))
 			assert_true(model_free(s) <= 0);
 	}
 	/* By the pigeonhole principle no queue waits while a slot is free. */
-	assert_true(!model_rivals(s) || model_free(s) <= 0);
+	assert_true(!model_waiting(s) || model_free(s) <= 0);
 }
 
 static void take(struct scenario *s, u32 queue)
@@ -161,9 +205,8 @@ static void woken_by_resize(struct scenario *s, struct wake *wake)
 
 	while ((queue = wake_next(wake)) != QUEUES_MAX) {
 		assert_true(s->waits[queue]);
-		s->waits[queue] = false;
 		/* It runs, and wants no slot any more. */
-		slots_withdraw(&s->slots, queue);
+		withdraw(s, queue);
 	}
 	assert_int_equal(model_rivals(s), 0);
 	for (queue = 0; queue < s->sched.nr_queues; queue++) {
@@ -210,6 +253,7 @@ TEST(slots_match_a_model)
 		bool limited = random_once_in(&r, 2);
 
 		scenario_init(&s, &r, 1 + random_below(&r, 40));
+		s.ranked = random_once_in(&r, 2);
 		for (step = 0; step < 800; step++) {
 			u32 queue = random_below(&r, s.sched.nr_queues);
 
@@ -217,16 +261,16 @@ TEST(slots_match_a_model)
 				resize(&s, 1 + random_below(&r, 40));
 			else if (limited && random_once_in(&r, 50))
 				set_limit(&s, 1 + random_below(&r, 50));
+			else if (s.ranked && random_once_in(&r, 5))
+				rank(&s, queue, random_once_in(&r, 2));
 			else if (random_below(&r, 100) < 55)
 				take(&s, queue);
 			else
 				put(&s, queue);
 			check(&s);
 		}
-		for (i = 0; i < s.sched.nr_queues; i++) {
-			slots_withdraw(&s.slots, i);
-			s.waits[i] = false;
-		}
+		for (i = 0; i < s.sched.nr_queues; i++)
+			withdraw(&s, i);
 		for (i = 0; i < s.sched.nr_queues; i++)
 			while (s.used[i])
 				put(&s, i);
@@ -311,6 +355,48 @@ TEST(newcomer_gets_its_part_with_the_next_slot)
 	assert_true(s.waits[0] && s.waits[1] && s.waits[2] && s.waits[3]);
 	put(&s, 1);
 	assert_int_equal(s.used[3], 1);
+	four_deinit(&s);
+}
+
+/* Queue 3 has nothing, and is next in the ring.  Queue 1 has a rank. */
+TEST(queue_with_a_rank_gets_all_slots)
+{
+	static struct scenario s;
+	u32 i;
+
+	four_init(&s, 4, true);
+	take_many(&s, 0, 3);
+	take_many(&s, 2, 1);
+	for (i = 0; i < 4; i++)
+		take(&s, i);
+	rank(&s, 1, true);
+	for (i = 0; i < 3; i++) {
+		put(&s, 0);
+		/* It has used the slot, and has another request that waits. */
+		take(&s, 1);
+		rank(&s, 1, true);
+		assert_int_equal(s.used[1], i + 1);
+		assert_int_equal(s.used[3], 0);
+	}
+	/* A queue without a rank does not keep its last slot, either. */
+	put(&s, 2);
+	assert_int_equal(s.used[1], 4);
+	check(&s);
+	four_deinit(&s);
+}
+
+/* The queue has left the set without its rank, as tick may have it. */
+TEST(rank_without_a_place_in_the_set_is_taken_back)
+{
+	static struct scenario s;
+
+	four_init(&s, 2, true);
+	take_many(&s, 0, 2);
+	take(&s, 2);
+	slots_rank(&s.slots, 1, true);
+	put(&s, 0);
+	assert_int_equal(s.used[2], 1);
+	check(&s);
 	four_deinit(&s);
 }
 
