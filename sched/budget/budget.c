@@ -46,8 +46,7 @@ static void lane_add(struct budget_queue *bq, struct budget_lane *lane, u64 now)
 {
 	struct lane_list *runnable = &bq->runnable[lane->domain];
 
-	/* A donor asks for less than its share: it need not wait for a turn. */
-	if (READ_ONCE(budget_flow_of(lane->flow)->donor_until_ns) > now)
+	if (round_serves_first(lane->flow, now))
 		lane_prepend(runnable, lane);
 	else
 		lane_append(runnable, lane);
@@ -232,6 +231,8 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 	while ((lane = first_runnable(b, q, domain, now, wake))) {
 		io = lane->fifo.head;
 		if (!engine_get_slot(&b->slots[domain], q, io)) {
+			slots_rank(&b->slots[domain], q->index,
+				   round_serves_first(lane->flow, now));
 			wait_for_slot(b, q, domain, wake);
 			*why = DISPATCH_NO_SLOT;
 			return NULL;

@@ -46,9 +46,11 @@
  *	without credit has 500 that wait: the round ends.
  *
  * Donors [R].  If a round ends because the device was idle, the flows in credit
- * become *donors* for eight periods.  No round waits for a donor while it has no
- * more requests queued than its part of D, and its requests go first.  It keeps its
- * credit, so a flow that was marked by mistake loses nothing that is due to it.
+ * become *donors* for eight periods.  While a donor has no more requests queued than
+ * its part of D, it asks for less than its share.  So no round waits for it, and its
+ * requests go before those of the others, in a queue and for a slot (ranks of
+ * slots.h).  It keeps its credit, so a flow that was marked by mistake loses nothing
+ * that is due to it.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.

@@ -163,12 +163,6 @@ void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
 	request_tick(b, now, wake);
 }
 
-/* Do rounds end while @f still has credit? */
-static bool is_donor(const struct flow *f, u64 now)
-{
-	return budget_flow_of(f)->donor_until_ns > now;
-}
-
 /*
  * Grants until the debt of the first flow is paid, and the flows that are not donors
  * have the work of a millisecond together, or the total.  Donors do not use their grants.
@@ -188,7 +182,7 @@ static u64 rounds_due(struct budget *b, u64 now)
 		if (bf->round == b->round)
 			continue;
 		bf->due = grant_of(b, f);
-		if (left > 0 && is_donor(f, now))
+		if (left > 0 && round_is_donor(f, now))
 			continue;
 		sum += bf->due;
 		rounds = left > 0 ? 1 : div64_u64((u64)-left, bf->due) + 1;
@@ -374,8 +368,7 @@ struct round_state {
 	s64 most;		/* its credit */
 };
 
-/* Has the flow no more requests outside than its part of the window? */
-static bool has_few(const struct flow *f)
+bool round_has_few(const struct flow *f)
 {
 	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.window.size),
 				   READ_ONCE(f->share), SHARE_SHIFT);
@@ -388,7 +381,7 @@ static void see_in_credit(struct round_state *st, const struct flow *f,
 {
 	st->runnable = true;
 	st->backlog |= atomic64_read(&f->queued) > 0;
-	if (is_donor(f, now) && has_few(f))
+	if (round_serves_first(f, now))
 		return;
 	st->holds = true;
 	if (left >= st->most) {

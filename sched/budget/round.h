@@ -44,6 +44,24 @@ void round_exhausted(struct budget *b, struct budget_flow *bf, u64 now,
 bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
 		    u64 now, struct wake *wake);
 
+/* Does the flow leave its credit unused, for some periods? */
+static inline bool round_is_donor(const struct flow *f, u64 now)
+{
+	return READ_ONCE(budget_flow_of(f)->donor_until_ns) > now;
+}
+
+/* Does @f have no more requests outside than its part of the window? */
+bool round_has_few(const struct flow *f);
+
+/*
+ * Is @f a donor with few requests outside?  Those go before all others, and no round
+ * waits for it.
+ */
+static inline bool round_serves_first(const struct flow *f, u64 now)
+{
+	return round_is_donor(f, now) && round_has_few(f);
+}
+
 static inline enum budget_rule round_rule(const struct budget *b)
 {
 	return READ_ONCE(b->rule);

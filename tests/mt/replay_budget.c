@@ -38,6 +38,7 @@ struct params {
 	u32 depth;
 	u64 total;
 	bool locks, urgent, domains;
+	u32 donors;			/* mask of flows */
 	bool over;			/* is the period, when the last three begin */
 };
 
@@ -351,6 +352,8 @@ static void reset(void *arg)
 		s->flow[i] = flow_create(s, s->root, 100 << i);
 		if (s->params.locks)
 			budget_set_lock(s->flow[i], &s->lock[i]);
+		if (s->params.donors & (1U << i))
+			budget_flow_of(s->flow[i])->donor_until_ns = ~0ULL;
 	}
 	s->nr_ios = 0;
 	s->nr_flight = 0;
@@ -437,6 +440,8 @@ static void draw(struct scenario *s, struct random *r)
 		.urgent = random_once_in(r, 2),
 		.over = random_once_in(r, 2),
 		.domains = random_once_in(r, 2),
+		.donors = random_once_in(r, 2) ? random_below(r, 1 << FLOWS) :
+						 0,
 	};
 	for (i = 0; i < HISTORY; i++)
 		s->history[i] = random_op(r, s->params.domains);

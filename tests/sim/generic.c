@@ -5,6 +5,7 @@
  * One queue, a drive of 16 slots and 100 us for a request of any size, so
  * 160,000 requests a second.  The parameters are the scheduler's defaults.
  */
+#include "sched/core/policies.h"
 #include "fixture.h"
 
 enum {
@@ -236,6 +237,63 @@ static void test_slots(struct test_case *t)
 	fixture_close(&r);
 }
 
+/*
+ * A heavy tenant asks for less than its weight is due, from one queue, beside a light
+ * one that fills the drive from four.  The heavy one has what it asks for: each of its
+ * requests waits for the next free slot, and no request of the other goes before it.
+ * The sizes of the light one are spread, so that slots are not free in bunches.
+ */
+static void asks_for_less(struct test_case *t, u32 depth)
+{
+	struct host_params p = fixture_params(t, depth);
+	struct load_params heavy = {
+		.depth = depth,
+		.bytes = 4 * KIB,
+		.think_ns = 100 * US,
+		.think_random = true,
+	};
+	struct host_flow *flow[2];
+	u64 before[2], after[2], service = 100 * US, least, got;
+	struct fixture r;
+	u32 i;
+
+	p.nr_queues = 5;
+	p.sched.isolation = 0;
+	p.device.ns_per_kib = 20 * US;
+	p.device.base_ns = service - 4 * p.device.ns_per_kib;
+	fixture_open(&r, t, &p);
+	flow[0] = heavy.flow = fixture_flow(&r, NULL, 1000);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	fixture_load(&r, &heavy);
+	for (i = 1; i < 5; i++)
+		fixture_add(&r, flow[1], .first_queue = i, .depth = 64,
+			    .bytes = 1 * KIB, .bytes_max = 7 * KIB);
+	fixture_run(&r, SETTLE_MS * MS);
+	fixture_bytes(flow, before, 2);
+	fixture_run(&r, MEASURE_MS * MS);
+	fixture_bytes(flow, after, 2);
+	/* A slot is free every service / D.  A request waits for three at most. */
+	least = depth * MEASURE_MS * MS /
+		(service + heavy.think_ns + 3 * service / p.device.slots);
+	got = (after[0] - before[0]) / heavy.bytes;
+	if (got < least)
+		case_fail(
+			t,
+			"a heavy tenant with %u requests has had %llu, and not %llu",
+			depth, got, least);
+	fixture_close(&r);
+}
+
+static void test_asks_for_less(struct test_case *t)
+{
+	static const u32 depths[] = { 1, 3, 8, 16 };
+	/* Queues share the slots of drr equally, whatever their flows weigh. */
+	u32 i, nr = t->ops == &drr_ops ? 2 : ARRAY_SIZE(depths);
+
+	for (i = 0; i < nr; i++)
+		asks_for_less(t, depths[i]);
+}
+
 const struct test generic_tests[] = {
 	{ "share/by_weight", test_by_weight, true },
 	{ "share/requeued", test_requeued, true },
@@ -245,6 +303,7 @@ const struct test generic_tests[] = {
 	{ "share/after_light", test_after_light, true },
 	{ "share/queued_reweigh", test_queued_reweigh, true },
 	{ "share/urgent_first", test_urgent_first, true },
+	{ "share/asks_for_less", test_asks_for_less, true },
 	{ "share/slots", test_slots, false },
 	{ NULL, NULL, false },
 };

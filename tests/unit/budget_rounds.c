@@ -67,6 +67,56 @@ TEST(donors_go_first)
 	scenario_deinit();
 }
 
+/* Two queues wait for the only slot.  Queue 1 is the next in the ring. */
+TEST(slot_is_for_the_queue_of_a_donor)
+{
+	struct hooks *s = &scenario;
+	struct io *io;
+
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
+	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
+	hooks_read(s, 0, s->flow[0]);
+	io = hooks_next(s, 0);
+	hooks_read(s, 1, s->flow[1]);
+	hooks_dispatch(s, 1, DISPATCH_NO_SLOT);
+	hooks_read(s, 2, s->flow[2]);
+	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
+	s->woken = 0;
+	hooks_complete(s, io);
+	assert_int_equal(s->woken, BIT_ULL(2));
+	io = hooks_next(s, 2);
+	assert_ptr_equal(io->flow, s->flow[2]);
+	s->woken = 0;
+	hooks_complete(s, io);
+	assert_int_equal(s->woken, BIT_ULL(1));
+	hooks_complete(s, hooks_next(s, 1));
+	scenario_deinit();
+}
+
+/* The flow is a donor no more when its queue looks for a slot again. */
+TEST(queue_of_a_former_donor_has_no_rank)
+{
+	struct hooks *s = &scenario;
+	struct io *io;
+
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
+	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
+	hooks_read(s, 0, s->flow[0]);
+	io = hooks_next(s, 0);
+	hooks_read(s, 1, s->flow[1]);
+	hooks_dispatch(s, 1, DISPATCH_NO_SLOT);
+	hooks_read(s, 2, s->flow[2]);
+	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
+	s->now += PERIOD;
+	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
+	s->woken = 0;
+	hooks_complete(s, io);
+	assert_int_equal(s->woken, BIT_ULL(1));
+	hooks_complete(s, hooks_next(s, 1));
+	hooks_complete(s, hooks_next(s, 2));
+	scenario_deinit();
+}
+
 /* No flow requests a tick, and no credit of the last period is kept. */
 TEST(periodic_rounds_end_by_the_clock_alone)
 {
