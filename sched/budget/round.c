@@ -370,7 +370,7 @@ struct round_state {
 
 bool round_has_few(const struct flow *f)
 {
-	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.window.size),
+	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.size),
 				   READ_ONCE(f->share), SHARE_SHIFT);
 
 	return atomic64_read(&f->queued) <= (s64)max(part, 1ULL);

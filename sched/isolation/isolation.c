@@ -37,6 +37,7 @@ static void set_window(struct sched *s, u32 size, struct wake *wake)
 	u32 n;
 
 	port_assert_held(&s->active_lock);
+	WRITE_ONCE(i->size, i->window.size);
 	if (s->params.depth_most)
 		WRITE_ONCE(s->params.depth, size);
 	for (n = 0; n < i->nr_slots; n++)
@@ -265,11 +266,12 @@ void isolation_attach(struct sched *s, struct slots *sl)
 void isolation_report(const struct sched *s, struct report *r)
 {
 	const struct window *w = &s->isolation.window;
+	u32 size = READ_ONCE(s->isolation.size);
 	u32 now = s->isolation.nr_slots ?
 			  READ_ONCE(s->isolation.slots[0]->limit) :
-			  READ_ONCE(w->size);
+			  size;
 
-	report_number(r, "window", READ_ONCE(w->size));
+	report_number(r, "window", size);
 	report_number(r, "window_tried", now);
 	report_number(r, "window_trials", (s64)READ_ONCE(w->trials));
 	report_number(r, "isolation_loss_permille", READ_ONCE(w->loss));

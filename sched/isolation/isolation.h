@@ -146,6 +146,7 @@ struct isolation {
 	bool lone;			/* one flow was active at the last look */
 	bool was_off;			/* the tunable was 0 since the last look */
 	struct window window;
+	u32 size;			/* O: window.size, for readers without active_lock */
 };
 
 void isolation_init(struct isolation *i);

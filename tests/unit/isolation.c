@@ -116,6 +116,7 @@ static void scene_open(struct scene *x, u32 percent, u32 most)
 	if (!most) {
 		/* It has grown. */
 		window_begin(&iso(x)->window, DEPTH, false);
+		iso(x)->size = DEPTH;
 		slots_limit(slots(x), DEPTH, &x->wake);
 	}
 	x->reader = hooks_flow(&x->h, 1000);
