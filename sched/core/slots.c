@@ -67,7 +67,7 @@ void slots_rank(struct slots *sl, u32 queue, bool first)
 		queue_set_claim(&sl->first, queue);
 }
 
-/* The queues that share D, with parts: those that are served first, or the set. */
+/* With parts: the queues that share D.  They are those with a rank, if there are any. */
 static const struct queue_set *rivals_of(const struct slots *sl)
 {
 	return queue_set_any(&sl->first, sl->sched->nr_queues) ? &sl->first :
