@@ -67,10 +67,12 @@ TEST(donors_go_first)
 	scenario_deinit();
 }
 
-/* Two queues wait for the only slot.  Queue 1 is the next in the ring. */
-TEST(slot_is_for_the_queue_of_a_donor)
+/*
+ * The io that is returned has the only slot.  Queue 1 waits for it, and is the next in
+ * the ring.  Queue 2 waits as well, with an io of a donor.
+ */
+static struct io *open_with_a_donor(struct hooks *s)
 {
-	struct hooks *s = &scenario;
 	struct io *io;
 
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
@@ -81,6 +83,15 @@ TEST(slot_is_for_the_queue_of_a_donor)
 	hooks_dispatch(s, 1, DISPATCH_NO_SLOT);
 	hooks_read(s, 2, s->flow[2]);
 	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
+	return io;
+}
+
+TEST(slot_is_for_the_queue_of_a_donor)
+{
+	struct hooks *s = &scenario;
+	struct io *io;
+
+	io = open_with_a_donor(s);
 	s->woken = 0;
 	hooks_complete(s, io);
 	assert_int_equal(s->woken, BIT_ULL(2));
@@ -99,14 +110,7 @@ TEST(queue_of_a_former_donor_has_no_rank)
 	struct hooks *s = &scenario;
 	struct io *io;
 
-	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
-	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
-	hooks_read(s, 0, s->flow[0]);
-	io = hooks_next(s, 0);
-	hooks_read(s, 1, s->flow[1]);
-	hooks_dispatch(s, 1, DISPATCH_NO_SLOT);
-	hooks_read(s, 2, s->flow[2]);
-	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
+	io = open_with_a_donor(s);
 	s->now += PERIOD;
 	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
 	s->woken = 0;

@@ -56,24 +56,24 @@ static s64 model_used(const struct scenario *s)
 	return sum;
 }
 
-static s64 model_waiting(const struct scenario *s)
+static s64 count(const struct scenario *s, const bool *queues)
 {
 	s64 sum = 0;
 	u32 i;
 
 	for (i = 0; i < s->sched.nr_queues; i++)
-		sum += s->waits[i];
+		sum += queues[i];
 	return sum;
+}
+
+static s64 model_waiting(const struct scenario *s)
+{
+	return count(s, s->waits);
 }
 
 static s64 model_first(const struct scenario *s)
 {
-	s64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < s->sched.nr_queues; i++)
-		sum += s->first[i];
-	return sum;
+	return count(s, s->first);
 }
 
 static s64 model_rivals(const struct scenario *s)
@@ -308,10 +308,8 @@ static void four_deinit(struct scenario *s)
 {
 	u32 i;
 
-	for (i = 0; i < 4; i++) {
-		slots_withdraw(&s->slots, i);
-		s->waits[i] = false;
-	}
+	for (i = 0; i < 4; i++)
+		withdraw(s, i);
 	for (i = 0; i < 4; i++)
 		while (s->used[i])
 			put(s, i);
