@@ -51,6 +51,8 @@ Accel = Literal["kvm", "tcg", "uml"]
 Sink = Callable[[Output, bytes], None]
 
 _FATAL = re.compile(r"((?:Kernel panic|Oops|BUG:|Unable to mount).*)")
+# The first line of the kernel's report of a CPU or a task that stands still.
+_STALL = re.compile(r"(?:rcu: INFO: |INFO: task \S+ blocked|BUG: (?:soft|workqueue) lockup).*")
 
 _HERE = Path(__file__).resolve().parent
 # The channel buffers a job of this size before the guest reads from it.
@@ -100,12 +102,16 @@ class GuestResult:
     def trouble(self) -> str | None:
         """None if the guest ended regularly; else a message with lines of the console.
 
-        They are the lines from a fatal error on, which begin with its calls, or else the last ones.
+        They are the lines from a fatal error or the first stall on, which begin with its calls, or
+        else the last ones.
         """
         if self.timed_out:
             end = f"guest ended at its time limit after {self.wall_s:.0f} s"
             if self.stood_still_in_boot:
                 end += ", in its boot"
+            if cause := _STALL.search(self.console):
+                lines = self.console[cause.start() :].splitlines()[:_OOPS_LINES]
+                return "\n".join([f"{end}; its console from its first stall on:", *lines])
         elif self.died:
             if cause := _FATAL.search(self.console):
                 lines = self.console[cause.start() :].splitlines()[:_OOPS_LINES]

@@ -72,6 +72,11 @@ def check_time_limit() -> None:
     result = lab.run(lab.GuestSpec(memory_mb=512, timeout_s=1), ["true"], stream=False)
     assert result.timed_out and result.status == lab.STATUS_TIMED_OUT, result
     assert "time limit" in (result.trouble() or "")
+    stall = "[80.1] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:\n[80.2] the CPU's calls\n"
+    stalled = dataclasses.replace(result, console=f"[0.1] Linux\n{stall}" + "[90.0] more\n" * 50)
+    said = stalled.trouble() or ""
+    assert "from its first stall on:\nrcu: INFO" in said and "the CPU's calls" in said, said
+    assert "Linux" not in said, said
 
 
 def check_a_guest_that_stands_still_in_its_boot_is_booted_once_more() -> None:
