@@ -8,6 +8,7 @@ const struct sched_ops *const comparators[] = {
 	&mfap_ops,
 	&stf_ops,
 	&iocost_ops,
+	&iolatency_ops,
 	&throttle_ops,
 	&deadline_ops,
 	&kyber_ops,

@@ -17,7 +17,8 @@ enum {
 };
 
 extern const struct sched_ops flashfq_ops, bwf2q_ops, cfq_ops, mfap_ops,
-	stf_ops, iocost_ops, throttle_ops, deadline_ops, kyber_ops;
+	stf_ops, iocost_ops, iolatency_ops, throttle_ops, deadline_ops,
+	kyber_ops;
 
 /* The hooks that all comparators leave to the engine. */
 #define COMPARATOR_HOOKS			\

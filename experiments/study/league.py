@@ -30,12 +30,15 @@ DEADLINE, KYBER, BFQ, SFQ, FLASHFQ = "mq-deadline", "kyber", "bwf2q", "sfq", "fl
 DEEP = f"{SFQ}:depth=128"
 # mqfq at a price near that of iocost, which goes on at 95 % of the clock.
 DEAR = "mqfq:isolation=20"
+# Targets of 250 us for weight 1000 and of 2.5 ms for 100. An idle drive takes 60 to 90 us.
+IOLATENCY = "iolatency:target_us=2500"
 LABELS = (
     NONE,
     DEADLINE,
     KYBER,
     BFQ,
     IOCOST,
+    IOLATENCY,
     THROTTLE,
     SFQ,
     DEEP,

@@ -25,7 +25,7 @@ THROTTLE = "throttle"
 KYBER = "kyber"
 DEADLINE = "mq-deadline"
 # Schedulers of the literature that only the simulator has.
-COMPARATORS = ("flashfq", "bwf2q", "cfq", "mfap", "stf")
+COMPARATORS = ("flashfq", "bwf2q", "cfq", "mfap", "stf", "iolatency")
 # mqfq with one lock around all dispatches, of its paper. Only a model of CPUs shows a lock.
 SERIAL = "mqfq-serial"
 SCHEDULERS = (NONE, KYBER, BFQ, DEADLINE, IOCOST, THROTTLE, *OURS)

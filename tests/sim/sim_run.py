@@ -943,6 +943,37 @@ class Comparators(unittest.TestCase):
         self.assertAlmostEqual(before[0] / sum(before), 0.5, delta=0.01)
         self.assertAlmostEqual(after[0] / sum(after), 0.75, delta=0.01)
 
+    # A request takes 1 ms in an idle drive, and 10 ms with eighty inside.
+    IOLATENCY = (
+        "scheduler iolatency\nset window_ms 50\nqueues 4\ndevice 8 1000000 500\n"
+        "flow few weight 300\nflow many weight 100\n"
+    )
+    MANY = "load many depth 72 bytes 4096 queues 4\n"
+
+    def test_iolatency_holds_back_a_greater_target(self):
+        text = self.IOLATENCY + "warm_ms 2000\nrun_ms 2000\nload few depth 8 bytes 4096 queues 4\n"
+        met, free = (
+            figures(f"{text}{self.MANY}set target_us {us}\n")["flows"] for us in (6000, 1000000)
+        )
+        self.assertAlmostEqual(free["many"]["ios"] / free["few"]["ios"], 9, delta=0.5)
+        self.assertGreater(met["few"]["ios"], 4 * met["many"]["ios"])
+        # The target of weight 300, which a tenth may miss.
+        self.assertLess(met["few"]["mean_ns"], 2_000_000)
+
+    def test_iolatency_holds_back_no_equal_target(self):
+        text = (
+            self.IOLATENCY + "at 1 weight few 100\nwarm_ms 1000\nrun_ms 1000\nset target_us 100\n"
+        )
+        found = figures(f"{text}load few depth 8 bytes 4096 queues 4\n{self.MANY}")["flows"]
+        self.assertAlmostEqual(found["many"]["ios"] / found["few"]["ios"], 9, delta=0.5)
+
+    def test_iolatency_forgets_a_victim_that_has_left_for_five_seconds(self):
+        text = self.IOLATENCY + "set target_us 6000\nwarm_ms 0\nrun_ms 10000\nseries 1000\n"
+        text += "load few depth 8 bytes 4096 queues 4 on_ms 2000 off_ms 100000\n"
+        series = [one["ios"] for one in figures(text + self.MANY)["flows"]["many"]["series"]]
+        self.assertLess(max(series[2:6]), 0.2 * 8000)
+        self.assertGreater(series[-1], 0.95 * 8000)
+
     def test_throttle_gives_each_flow_its_rate_and_no_more(self):
         head = "scheduler throttle\nset kib_per_weight 20\nqueues 4\ndevice 64 80000 500\n"
         text = head + "flow big weight 300\nflow small weight 100\nrun_ms 2000\n"
