@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * iolatency - latency targets: who misses its target holds the others back
+ * iolatency - latency targets: a flow that misses its target holds its siblings back
  *
  * Each flow has a target, target_us * 100 / weight.  A flow *misses* it in a window of
  * window_ms if a tenth of its requests took longer in the drive.  It is the *victim*
@@ -8,7 +8,7 @@
  * target may have half as many requests inside.  While the victim meets its target,
  * they get a sixteenth of the host's tags more in each window.
  *
- *	1023 tags, the victim misses its target for 400 ms: 511, 255, 127, 63 requests
+ *	1024 tags, the victim misses its target for 400 ms: 512, 256, 128, 64 requests
  *	for each of the others.  It takes 1.6 s without a miss to let them all go.
  *
  * A flow that did a twentieth of the requests or fewer is left out, because it is not
@@ -205,16 +205,21 @@ iolatency_dispatch(struct queue *q, u64 now, struct io **out, struct wake *wake)
 	return why;
 }
 
-/* A request of @f has left the drive: queues with more of them may go on. */
-static void leaves(struct flow *f, struct wake *wake)
+/* Wakes the queues of which no flow could have more requests inside. */
+static void wake_waiting(struct sched *s, struct wake *wake)
 {
-	struct sched *s = f->sched;
 	u32 i;
 
-	own(f)->inside--;
 	for (i = 0; i < s->nr_queues; i++)
 		if (s->queue[i]->state == DISPATCH_NO_BUDGET)
 			sched_wake(s, i, wake);
+}
+
+/* A request of @f has left the drive. */
+static void leaves(struct flow *f, struct wake *wake)
+{
+	own(f)->inside--;
+	wake_waiting(f->sched, wake);
 }
 
 static void iolatency_complete(struct io *io, u64 now, struct wake *wake)
@@ -262,7 +267,6 @@ static void iolatency_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct iolatency *l = s->own;
 	struct flow *f;
-	u32 i;
 
 	engine_tick(s, now, wake);
 	if (now >= l->lift_ns) {
@@ -271,9 +275,7 @@ static void iolatency_tick(struct sched *s, u64 now, struct wake *wake)
 			forget_victim(siblings_of(f), now);
 	}
 	wake_at(wake, l->lift_ns);
-	for (i = 0; i < s->nr_queues; i++)
-		if (s->queue[i]->state == DISPATCH_NO_BUDGET)
-			sched_wake(s, i, wake);
+	wake_waiting(s, wake);
 }
 
 static void iolatency_flow_init(struct flow *f)

@@ -24,8 +24,8 @@ _MIB = 1 << 20
 # counted time does one in a nanosecond, and a fast core three.
 _GUEST_REQUEST_NS = 8400
 FAST_REQUEST_NS = 2800
-# io.max and iocost hold bios back before they get a tag. The block layer of CFQ had 128 requests
-# for each cgroup, and no tags for all.
+# io.max, iocost and io.latency hold bios back before they get a tag. The block layer of CFQ had 128
+# requests for each cgroup, and no tags for all.
 _WITHOUT_TAGS = (THROTTLE, IOCOST, "iolatency", "cfq")
 # The defaults of null_blk and of kernel/ssd/config.c.
 _NULL_COMPLETION_NS = 10_000
