@@ -99,6 +99,9 @@ class GuestResult:
     def console_tail(self, lines: int = _CONSOLE_TAIL_LINES) -> str:
         return "\n".join(self.console.splitlines()[-lines:])
 
+    def _console_from(self, cause: re.Match[str]) -> str:
+        return "\n".join(self.console[cause.start() :].splitlines()[:_OOPS_LINES])
+
     def trouble(self) -> str | None:
         """None if the guest ended regularly; else a message with lines of the console.
 
@@ -110,13 +113,11 @@ class GuestResult:
             if self.stood_still_in_boot:
                 end += ", in its boot"
             if cause := _STALL.search(self.console):
-                lines = self.console[cause.start() :].splitlines()[:_OOPS_LINES]
-                return "\n".join([f"{end}; its console from its first stall on:", *lines])
+                return f"{end}; its console from its first stall on:\n{self._console_from(cause)}"
         elif self.died:
             if cause := _FATAL.search(self.console):
-                lines = self.console[cause.start() :].splitlines()[:_OOPS_LINES]
                 end = f"guest died after {self.wall_s:.0f} s: {cause.group(1)}"
-                return "\n".join([f"{end}; its console from there on:", *lines])
+                return f"{end}; its console from there on:\n{self._console_from(cause)}"
             end = f"guest died after {self.wall_s:.0f} s: no panic"
         else:
             return None
