@@ -37,7 +37,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal
 
-from lab import accel, debian, initramfs, kernel, qemu, uml
+from lab import accel, debian, initramfs, kernel, qemu, stall, uml
 from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 from lab.tree import KernelTree
@@ -76,6 +76,7 @@ class GuestResult:
     guest died (panic, oops) or could not be set up. @dmesg is the whole kernel log, or the
     console's output if the guest did not end regularly. @stdout and @stderr have at most the last
     16 MiB. @boot_s and @wall_s are host seconds until the command started, and in all.
+    @processors has the state of each CPU at a time limit, if the emulator tells it.
     """
 
     status: int
@@ -90,6 +91,7 @@ class GuestResult:
     kernel: str
     boot_s: float
     wall_s: float
+    processors: tuple[str, ...] = ()
 
     @property
     def stood_still_in_boot(self) -> bool:
@@ -112,6 +114,8 @@ class GuestResult:
             end = f"guest ended at its time limit after {self.wall_s:.0f} s"
             if self.stood_still_in_boot:
                 end += ", in its boot"
+            if doing := [*stall.calls(self.console), *self.processors]:
+                end += f" ({'; '.join(doing)})"
             if cause := _STALL.search(self.console):
                 return f"{end}; its console from its first stall on:\n{self._console_from(cause)}"
         elif self.died:
@@ -385,20 +389,18 @@ class _Guest:
         self._boot_s = 0.0
         self._heard = 0.0
         self._timed_out = False
+        self._processors: list[str] = []
         self._when_ready: Callable[[], None] = lambda: None
 
     def run(self, job: bytes, output: Sink | None) -> GuestResult:
-        names = [
-            "console",
-            "control",
-            "stdout",
-            "stderr",
-            *(["terminal"] if self._terminal else []),
-        ]
+        names = ["console", "control", "stdout", "stderr"]
+        if self._terminal:
+            names.append("terminal")
+        unread = [] if self._tree.is_uml else ["monitor"]
         with contextlib.ExitStack() as stack:
             channels: dict[str, socket.socket] = {}
             inherited: dict[str, socket.socket] = {}
-            for name in names:
+            for name in (*names, *unread):
                 channels[name], inherited[name] = socket.socketpair()
                 stack.callback(channels[name].close)
                 stack.callback(inherited[name].close)
@@ -416,7 +418,10 @@ class _Guest:
                 channels["control"].sendall(message)
             if self._terminal:
                 stack.enter_context(_raw_terminal())
+            monitor = channels.pop("monitor", None)
             self._relay(process, channels, output, started)
+            if self._timed_out and monitor:
+                self._processors = stall.processors(monitor)
             wall_s = time.monotonic() - started
         return self._result(process, wall_s)
 
@@ -551,6 +556,7 @@ class _Guest:
             kernel=self._tree.release,
             boot_s=self._boot_s,
             wall_s=wall_s,
+            processors=tuple(self._processors),
         )
 
 

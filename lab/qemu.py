@@ -50,6 +50,7 @@ class Channels:
     control: int
     stdout: int
     stderr: int
+    monitor: int
     terminal: int | None = None
 
 
@@ -128,6 +129,8 @@ def _model(spec: GuestSpec, accel: Literal["kvm", "tcg"]) -> str:
 def _channel_arguments(channels: Channels) -> Iterator[str]:
     yield from ("-chardev", f"socket,id=console,fd={channels.console}")
     yield from ("-serial", "chardev:console")
+    yield from ("-chardev", f"socket,id=monitor,fd={channels.monitor}")
+    yield from ("-mon", "chardev=monitor,mode=control")
     yield from ("-device", "virtio-serial-pci")
     ports = {"control": channels.control, "stdout": channels.stdout, "stderr": channels.stderr}
     for name, fd in ports.items():

@@ -33,7 +33,7 @@ from lab import (
 from lab.tree import UML, KernelTree
 from mqfair.__main__ import main
 
-CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13)
+CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13, monitor=14)
 BOOT = qemu.Boot(Path("/k/vmlinux"), Path("/k/initramfs"), "tcg")
 
 

@@ -22,7 +22,7 @@ import host
 from guestlib import Skip, wait_until
 
 import lab
-from lab import cache, compiled
+from lab import cache, compiled, stall
 
 ROOT = Path(__file__).resolve().parents[3]
 # Three guests boot at once, on a busy machine.
@@ -69,14 +69,35 @@ def check_drives_and_host_are_as_described() -> None:
 
 
 def check_time_limit() -> None:
-    result = lab.run(lab.GuestSpec(memory_mb=512, timeout_s=1), ["true"], stream=False)
+    spec = lab.GuestSpec(cpus=2, memory_mb=512, silence_s=5, timeout_s=PATIENCE_S)
+    result = lab.run(spec, ["sleep", "1000"], stream=False)
     assert result.timed_out and result.status == lab.STATUS_TIMED_OUT, result
-    assert "time limit" in (result.trouble() or "")
+    first = (result.trouble() or "").splitlines()[0]
+    assert re.search(r"time limit .*\(CPU 0: at \w+, interrupts o.*; CPU 1: at ", first), first
     stall = "[80.1] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:\n[80.2] the CPU's calls\n"
     stalled = dataclasses.replace(result, console=f"[0.1] Linux\n{stall}" + "[90.0] more\n" * 50)
     said = stalled.trouble() or ""
     assert "from its first stall on:\nrcu: INFO" in said and "the CPU's calls" in said, said
     assert "Linux" not in said, said
+
+
+def check_the_calls_of_each_cpu_are_named_once() -> None:
+    report = (
+        "[9.1] CPU: {cpu} PID: 398 Comm: {task} Tainted: G           OE      6.1.0-56-amd64 #1\n"
+        "[9.1] RIP: 0010:{at}+0xf1/0x330\n"
+        "[9.2] Call Trace:\n[9.2]  <TASK>\n[9.2]  ? unsure+0x1/0x2\n[9.2]  {caller}+0x12/0x40\n"
+        "[9.2]  entry_SYSCALL_64_after_hwframe+0x64/0xce\n[9.2] RIP: 0033:0x7ffff7d19a3a\n"
+    )
+    cpus = [
+        {"cpu": 0, "task": "python3", "at": "smp_call_function", "caller": "text_poke_sync"},
+        {"cpu": 1, "task": "fio", "at": "spin_lock", "caller": "blk_mq_run_hw_queue"},
+    ]
+    console = "".join(report.format(**cpu) for cpu in [*cpus, *cpus])
+    assert stall.calls(console) == [
+        "CPU 0 (python3): smp_call_function < text_poke_sync < entry_SYSCALL_64_after_hwframe",
+        "CPU 1 (fio): spin_lock < blk_mq_run_hw_queue < entry_SYSCALL_64_after_hwframe",
+    ]
+    assert stall.calls("[0.1] Linux version 6.1\n") == []
 
 
 def check_a_guest_that_stands_still_in_its_boot_is_booted_once_more() -> None:
