@@ -91,12 +91,17 @@ class GuestResult:
     kernel: str
     boot_s: float
     wall_s: float
-    processors: tuple[str, ...] = ()
+    processors: tuple[stall.Processor, ...] = ()
 
     @property
     def stood_still_in_boot(self) -> bool:
         """The guest reached a limit of time before its command could start."""
         return self.timed_out and not self.boot_s
+
+    @property
+    def stood_still_by_the_emulator(self) -> bool:
+        """A CPU of the guest stood still, and the module had no part in it."""
+        return self.timed_out and stall.is_of_the_emulator(self.console, self.processors)
 
     def console_tail(self, lines: int = _CONSOLE_TAIL_LINES) -> str:
         return "\n".join(self.console.splitlines()[-lines:])
@@ -114,7 +119,7 @@ class GuestResult:
             end = f"guest ended at its time limit after {self.wall_s:.0f} s"
             if self.stood_still_in_boot:
                 end += ", in its boot"
-            if doing := [*stall.calls(self.console), *self.processors]:
+            if doing := [*stall.calls(self.console), *map(str, self.processors)]:
                 end += f" ({'; '.join(doing)})"
             if cause := _STALL.search(self.console):
                 return f"{end}; its console from its first stall on:\n{self._console_from(cause)}"
@@ -389,7 +394,7 @@ class _Guest:
         self._boot_s = 0.0
         self._heard = 0.0
         self._timed_out = False
-        self._processors: list[str] = []
+        self._processors: list[stall.Processor] = []
         self._when_ready: Callable[[], None] = lambda: None
 
     def run(self, job: bytes, output: Sink | None) -> GuestResult:

@@ -174,8 +174,9 @@ def run_group(group: Group, report: Report) -> None:
             report(TestResult(test.name, "failed", str(error).splitlines()[0], str(error)))
         return
     left = list(group.tests)
+    stood_still: dict[str, str] = {}
     while left:
-        boot = _Boot(f"{group.name}.boot{_on(group.kernel_name)}", left, report)
+        boot = _Boot(f"{group.name}.boot{_on(group.kernel_name)}", left, report, stood_still)
         boot.run(spec)
         left = boot.not_run()
 
@@ -218,10 +219,17 @@ def _spec(group: Group) -> lab.GuestSpec:
 
 
 class _Boot:
-    """One guest, and the records of its agent."""
+    """One guest, and the records of its agent.
 
-    def __init__(self, name: str, tests: Sequence[Test], report: Report) -> None:
+    @stood_still has, by the argument of a test, how the guest ended in which the emulator lost a
+    CPU during that test. Such a test is in not_run() once more.
+    """
+
+    def __init__(
+        self, name: str, tests: Sequence[Test], report: Report, stood_still: dict[str, str]
+    ) -> None:
         self._name = name
+        self._stood_still = stood_still
         self._tests = {test.argument: test for test in tests}
         self._report_on = report
         self._failed = False
@@ -257,7 +265,10 @@ class _Boot:
         if self._failed or self._running is not None or result.trouble():
             consoles.keep(self._console, result)
         output = "\n".join([rest, *self._strange])
-        if self._running is not None:
+        running = self._running.argument if self._running else ""
+        if running and result.stood_still_by_the_emulator and running not in self._stood_still:
+            self._stood_still[running] = f"{first}; its whole console: {self._console}"
+        elif self._running is not None:
             self._report(TestResult(self._running.name, "failed", first, output, result.wall_s))
             del self._tests[self._running.argument]
         elif not self._booted:
@@ -293,6 +304,9 @@ class _Boot:
         else:
             test = self._tests.pop(str(record.pop("test")))
             self._running = None
+            if first := self._stood_still.get(test.argument):
+                reasons = (record.get("reason"), f"try 2; at try 1 the {first}")
+                record["reason"] = "; ".join(str(reason) for reason in reasons if reason)
             self._report(TestResult(name=test.name, **record))  # type: ignore[arg-type]
 
     def _report_leaks(self, leaks: object) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import json
 import re
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -126,6 +127,63 @@ def check_a_guest_that_stands_still_in_its_boot_is_booted_once_more() -> None:
     assert boot.result == "passed" and boot.reason.startswith("passed at try 2: guest ended"), boot
     assert "Linux version" in first.console and boot.output, boot
     assert seen["bad.passes"].result == "passed", seen
+
+
+RCU_REPORT = "[80.1] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n"
+IN_MODULE = "[80.2]  mqfq_next_request+0x5a/0x130 [mqfair]\n"
+IN_KERNEL = "[80.2]  smp_call_function_many_cond+0xf1/0x330\n[80.2] Modules linked in: mqfair(OE)\n"
+SPINS = stall.Processor(1, 0xFFFFFFFF81A592EB, interrupts=False, halted=False)
+SPINS_IN_MODULE = dataclasses.replace(SPINS, at=0xFFFFFFFFC0A592EB)
+
+
+def reports_of(stalls: Sequence[tuple[str, stall.Processor]]) -> list[host.TestResult]:
+    """The reports of one test, whose first guests end with the consoles and CPUs of @stalls."""
+    (group,) = host.discover(Path(host.__file__).resolve().parent / "meta", only=r"bad\.passes$")
+    (test,) = group.tests
+    left = list(stalls)
+
+    def run_none(
+        spec: lab.GuestSpec, *_: object, sink: Callable[..., object], **__: object
+    ) -> lab.GuestResult:
+        def says(**record: object) -> None:
+            sink("stdout", f"{json.dumps(record)}\n".encode())
+
+        says(boot=[])
+        says(start=test.argument)
+        ended = lab.GuestResult(0, False, False, "", "", "", "", None, "tcg", "6.1", 3.0, 90.0)
+        if not left:
+            says(test=test.argument, result="passed")
+            return ended
+        console, cpu = left.pop(0)
+        return dataclasses.replace(
+            ended, status=lab.STATUS_TIMED_OUT, timed_out=True, console=console, processors=(cpu,)
+        )
+
+    seen: list[host.TestResult] = []
+    with mock.patch.object(lab, "run", run_none):
+        host.run_group(group, seen.append)
+    return [result for result in seen if result.name == test.name]
+
+
+def check_a_test_runs_once_more_if_the_emulator_lost_a_cpu() -> None:
+    lost = (RCU_REPORT + IN_KERNEL, SPINS)
+    (result,) = reports_of([lost])
+    assert result.result == "passed", result
+    assert result.reason.startswith("try 2; at try 1 the guest ended at its time limit"), result
+    assert "CPU 1: at ffffffff81a592eb, interrupts off" in result.reason, result
+    (result,) = reports_of([lost, lost])
+    assert result.result == "failed", result
+
+
+def check_a_test_in_which_the_module_stood_still_fails() -> None:
+    for stalled in (
+        (RCU_REPORT + IN_KERNEL + IN_MODULE, SPINS),
+        (RCU_REPORT + IN_KERNEL, SPINS_IN_MODULE),
+        ("[80.1] INFO: task fio:398 blocked for more than 30 seconds.\n", SPINS),
+        ("", SPINS),
+    ):
+        (result,) = reports_of([stalled])
+        assert result.result == "failed", (stalled, result)
 
 
 def check_nothing_outlives_a_signal() -> None:
