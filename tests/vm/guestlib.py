@@ -142,8 +142,9 @@ def slow_for(*arguments: object) -> Callable[[Function], Function]:
 
 
 def every_kernel(function: Function) -> Function:
-    """Marks a test that `make test` runs on every kernel, but for its slow cases. The other tests
-    run on the distribution's kernel, and on every kernel with `make test-kernels`."""
+    """Marks a test that `make test` runs on every kernel, but for its slow cases: one of each kind
+    that uses an interface which differs between kernels. The other tests run on the distribution's
+    kernel, and on every kernel with `make test-kernels`."""
     function.every_kernel = True  # type: ignore[attr-defined]
     return function
 

@@ -94,7 +94,6 @@ def test_samples_of_a_head_have_the_cgroups_of_each_path() -> None:
         assert (sorted(summary["disks"]), summary["cgroups"]) == (sorted(names), len(groups))
 
 
-@every_kernel
 def test_a_bench_and_a_qualification_refuse_a_head_with_one_line() -> None:
     with (
         tempfile.NamedTemporaryFile("w", suffix=".fio") as job,
@@ -113,7 +112,6 @@ def test_a_bench_and_a_qualification_refuse_a_head_with_one_line() -> None:
         assert path.scheduler == before
 
 
-@every_kernel
 def test_the_calibration_of_several_paths_is_refused() -> None:
     """The way out that the line names works."""
     with NullBlk(**DRIVE) as drive, connected(drive, 2) as controllers:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlib import SMALL_GUEST, mqfq, tenants
-from guestlib import PYTHON, Fio, NullBlk, cases, every_kernel, fio, run, wait_until, write
+from guestlib import PYTHON, Fio, NullBlk, cases, fio, run, wait_until, write
 from recorder import Recorder, requests
 
 guest = SMALL_GUEST
@@ -61,7 +61,6 @@ def replayed(folder: Path, names: list[str]) -> dict[str, tuple[int, int]]:
     return {f"g{n}": (flows[f"g{n}"]["ios"], flows[f"g{n}"]["bytes"]) for n in range(len(names))}
 
 
-@every_kernel
 def test_a_recorded_load_is_replayed() -> None:
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as name, tenants(reads=100, writes=300) as (reads, writes):

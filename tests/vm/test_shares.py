@@ -118,7 +118,6 @@ QUEUES_BEHIND_OTHERS = {
 }
 
 
-@every_kernel
 @cases("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
 @slow_for("ifq", "kyber-fair", "wdt", "hwabc")
 def test_discards_by_weight(scheduler: str) -> None:
