@@ -51,8 +51,6 @@ Accel = Literal["kvm", "tcg", "uml"]
 Sink = Callable[[Output, bytes], None]
 
 _FATAL = re.compile(r"((?:Kernel panic|Oops|BUG:|Unable to mount).*)")
-# The first line of the kernel's report of a CPU or a task that stands still.
-_STALL = re.compile(r"(?:rcu: INFO: |INFO: task \S+ blocked|BUG: (?:soft|workqueue) lockup).*")
 
 _HERE = Path(__file__).resolve().parent
 # The channel buffers a job of this size before the guest reads from it.
@@ -76,7 +74,7 @@ class GuestResult:
     guest died (panic, oops) or could not be set up. @dmesg is the whole kernel log, or the
     console's output if the guest did not end regularly. @stdout and @stderr have at most the last
     16 MiB. @boot_s and @wall_s are host seconds until the command started, and in all.
-    @processors has the state of each CPU at a time limit, if the emulator tells it.
+    @processors has the state of each of the @cpus at a time limit, if the emulator tells it.
     """
 
     status: int
@@ -91,6 +89,7 @@ class GuestResult:
     kernel: str
     boot_s: float
     wall_s: float
+    cpus: int = 0
     processors: tuple[stall.Processor, ...] = ()
 
     @property
@@ -99,9 +98,24 @@ class GuestResult:
         return self.timed_out and not self.boot_s
 
     @property
-    def stood_still_by_the_emulator(self) -> bool:
-        """A CPU of the guest stood still, and the module had no part in it."""
-        return self.timed_out and stall.is_of_the_emulator(self.console, self.processors)
+    def emulator_lost_a_cpu(self) -> bool:
+        """A CPU waited for another one, and neither the kernel nor QEMU names the module."""
+        return (
+            self.timed_out
+            and self.accel == "tcg"
+            and len(self.processors) == self.cpus
+            and stall.emulator_lost_a_cpu(self.console, self.processors)
+        )
+
+    @property
+    def how_it_stood_still(self) -> str:
+        """One line about a guest that ended at its time limit, with what its CPUs did."""
+        end = f"guest ended at its time limit after {self.wall_s:.0f} s"
+        if self.stood_still_in_boot:
+            end += ", in its boot"
+        if doing := [*stall.calls(self.console), *map(str, self.processors)]:
+            end += f" ({'; '.join(doing)})"
+        return end
 
     def console_tail(self, lines: int = _CONSOLE_TAIL_LINES) -> str:
         return "\n".join(self.console.splitlines()[-lines:])
@@ -116,12 +130,8 @@ class GuestResult:
         else the last ones.
         """
         if self.timed_out:
-            end = f"guest ended at its time limit after {self.wall_s:.0f} s"
-            if self.stood_still_in_boot:
-                end += ", in its boot"
-            if doing := [*stall.calls(self.console), *map(str, self.processors)]:
-                end += f" ({'; '.join(doing)})"
-            if cause := _STALL.search(self.console):
+            end = self.how_it_stood_still
+            if cause := stall.REPORT.search(self.console):
                 return f"{end}; its console from its first stall on:\n{self._console_from(cause)}"
         elif self.died:
             if cause := _FATAL.search(self.console):
@@ -561,6 +571,7 @@ class _Guest:
             kernel=self._tree.release,
             boot_s=self._boot_s,
             wall_s=wall_s,
+            cpus=self._spec.cpus,
             processors=tuple(self._processors),
         )
 

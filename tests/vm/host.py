@@ -39,6 +39,9 @@ _DEBUG_MEMORY_MB = 3072
 _ENOUGH_TESTS = 12
 
 
+SECOND_TRY = "try 2"
+
+
 @dataclasses.dataclass(frozen=True)
 class TestResult:
     name: str
@@ -221,8 +224,8 @@ def _spec(group: Group) -> lab.GuestSpec:
 class _Boot:
     """One guest, and the records of its agent.
 
-    @stood_still has, by the argument of a test, how the guest ended in which the emulator lost a
-    CPU during that test. Such a test is in not_run() once more.
+    @stood_still has the name of each test during which the emulator lost a CPU, and how that guest
+    ended. All guests of a group share it. Such a test is in not_run() again, once.
     """
 
     def __init__(
@@ -241,6 +244,9 @@ class _Boot:
         self._first_boot = ""
 
     def _report(self, result: TestResult) -> None:
+        if first := self._stood_still.get(result.name):
+            reasons = (result.reason, f"{SECOND_TRY}; at try 1 the {first}")
+            result = dataclasses.replace(result, reason="; ".join(filter(None, reasons)))
         if result.result == "failed":
             self._failed = True
             output = f"{result.output}\nthe whole console of the guest: {self._console}"
@@ -265,12 +271,14 @@ class _Boot:
         if self._failed or self._running is not None or result.trouble():
             consoles.keep(self._console, result)
         output = "\n".join([rest, *self._strange])
-        running = self._running.argument if self._running else ""
-        if running and result.stood_still_by_the_emulator and running not in self._stood_still:
-            self._stood_still[running] = f"{first}; its whole console: {self._console}"
-        elif self._running is not None:
-            self._report(TestResult(self._running.name, "failed", first, output, result.wall_s))
-            del self._tests[self._running.argument]
+        running = self._running
+        again = running is not None and running.name not in self._stood_still
+        if running is not None and again and result.emulator_lost_a_cpu:
+            said = f"{result.how_it_stood_still}; its whole console: {self._console}"
+            self._stood_still[running.name] = said
+        elif running is not None:
+            self._report(TestResult(running.name, "failed", first, output, result.wall_s))
+            del self._tests[running.argument]
         elif not self._booted:
             # No test began, and the next guest would fail in the same way.
             for test in self._tests.values():
@@ -304,9 +312,6 @@ class _Boot:
         else:
             test = self._tests.pop(str(record.pop("test")))
             self._running = None
-            if first := self._stood_still.get(test.argument):
-                reasons = (record.get("reason"), f"try 2; at try 1 the {first}")
-                record["reason"] = "; ".join(str(reason) for reason in reasons if reason)
             self._report(TestResult(name=test.name, **record))  # type: ignore[arg-type]
 
     def _report_leaks(self, leaks: object) -> None:
@@ -323,6 +328,8 @@ class _Boot:
             self._report(TestResult(self._name, "failed", reason, "\n".join(lines)))
         elif self._first_boot:
             first, _, output = self._first_boot.partition("\n")
-            self._report(TestResult(self._name, "passed", f"passed at try 2: {first}", output))
+            self._report(
+                TestResult(self._name, "passed", f"{SECOND_TRY}; at try 1 the {first}", output)
+            )
         else:
             self._report(TestResult(self._name, "passed"))
