@@ -94,8 +94,16 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_measurement(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is measured, in a guest or elsewhere."""
+def add_measurement(parser: argparse.ArgumentParser, *, simulated: bool = False) -> None:
+    """The options that say what is measured: in the simulator alone if @simulated, else in a guest
+    or elsewhere."""
+    if simulated:
+        compared = "none and the five of mqfair"
+        drives, cpus = "null:... or ssd:...", "simulated CPUs (default 2)"
+    else:
+        compared = "all of the kernel and the module"
+        drives = "null:..., nvme:..., ssd:..., /dev/NAME or 'nvme*n1'"
+        cpus = "CPUs of the guest (default 2; with --icount 1)"
     parser.add_argument("job", metavar="JOB", help="fio job file")
     parser.add_argument(
         "--section",
@@ -107,8 +115,7 @@ def add_measurement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedulers",
         metavar="NAME,...",
-        help="schedulers to compare (default: all of the kernel and the module);"
-        " NAME:TUNABLE=VALUE sets a tunable",
+        help=f"schedulers to compare (default: {compared}); NAME:TUNABLE=VALUE sets a tunable",
     )
     parser.add_argument(
         "--sweep",
@@ -123,8 +130,7 @@ def add_measurement(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SPEC",
-        help="the drive: null:..., nvme:..., ssd:..., /dev/NAME or 'nvme*n1'; may be repeated, for"
-        " one drive after the other",
+        help=f"the drive: {drives}; may be repeated, for one drive after the other",
     )
     parser.add_argument(
         "--repeat",
@@ -140,9 +146,7 @@ def add_measurement(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="a first look: runs of 3 s, and mqfq beside none unless --schedulers has others",
     )
-    parser.add_argument(
-        "--cpus", metavar="N", help="CPUs of the guest (default 2; with --icount 1)"
-    )
+    parser.add_argument("--cpus", metavar="N", help=cpus)
     parser.add_argument(
         "--tunable",
         action="append",

@@ -2,10 +2,10 @@
 """mqfair follow: a service that carries weights from io.weight to io.mqfair.weight, and keeps the
 rules of /etc/mqfair.conf.
 
-The work is in mirror.py and keep.py. The service waits for events of cgroups (inotify), of the
-module and of disks (netlink), and for signals. While the module is loaded, it looks every few
-seconds for cgroups that starve (starved.py). It keeps the weights that it wrote in a file, because
-they tell a weight that was set by hand from its own after a restart.
+The work is in carried_weights.py and rules_in_force.py. The service waits for events of cgroups
+(inotify), of the module and of disks (netlink), and for signals. While the module is loaded, it
+looks every few seconds for cgroups that starve (starving.py). It keeps the weights that it wrote in
+a file, because they tell a weight that was set by hand from its own after a restart.
 """
 
 import argparse

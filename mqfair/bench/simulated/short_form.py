@@ -49,7 +49,7 @@ examples:
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    bench.add_measurement(parser)
+    bench.add_measurement(parser, simulated=True)
     bench.add_simulation(parser)
     bench.add_output(parser)
     parser.set_defaults(
