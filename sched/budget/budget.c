@@ -220,6 +220,15 @@ static void leave_all(struct budget *b, struct queue *q, struct wake *wake)
 		leave(b, q, domain, wake);
 }
 
+/* A queue needs a rank if its part of D is less than what @f is due. */
+static void rank(struct slots *sl, const struct queue *q, const struct flow *f,
+		 u64 now)
+{
+	slots_rank(sl, q->index,
+		   round_serves_first(f, now) &&
+			   slots_part_is_below(sl, round_part(f)));
+}
+
 /* An io of @domain with a slot, for which its flow has paid; or NULL and why. */
 static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 			      u64 now, struct wake *wake,
@@ -231,8 +240,7 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 	while ((lane = first_runnable(b, q, domain, now, wake))) {
 		io = lane->fifo.head;
 		if (!engine_get_slot(&b->slots[domain], q, io)) {
-			slots_rank(&b->slots[domain], q->index,
-				   round_serves_first(lane->flow, now));
+			rank(&b->slots[domain], q, lane->flow, now);
 			wait_for_slot(b, q, domain, wake);
 			*why = DISPATCH_NO_SLOT;
 			return NULL;

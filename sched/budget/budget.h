@@ -48,8 +48,8 @@
  * Donors [R].  If a round ends because the device was idle, the flows in credit
  * become *donors* for eight periods.  While a donor has no more requests queued than
  * its part of D, it asks for less than its share.  So no round waits for it, and its
- * requests go before those of the others, in a queue and for a slot (ranks of
- * slots.h).  It keeps its credit, so a flow that was marked by mistake loses nothing
+ * requests go before those of the others, in a queue, and for a slot if the parts of
+ * the queues would give it less (ranks of slots.h).  It keeps its credit, so a flow that was marked by mistake loses nothing
  * that is due to it.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So

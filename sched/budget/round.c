@@ -368,12 +368,17 @@ struct round_state {
 	s64 most;		/* its credit */
 };
 
-bool round_has_few(const struct flow *f)
+s64 round_part(const struct flow *f)
 {
 	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.size),
 				   READ_ONCE(f->share), SHARE_SHIFT);
 
-	return atomic64_read(&f->queued) <= (s64)max(part, 1ULL);
+	return (s64)max(part, 1ULL);
+}
+
+bool round_has_few(const struct flow *f)
+{
+	return atomic64_read(&f->queued) <= round_part(f);
 }
 
 static void see_in_credit(struct round_state *st, const struct flow *f,

@@ -50,6 +50,9 @@ static inline bool round_is_donor(const struct flow *f, u64 now)
 	return READ_ONCE(budget_flow_of(f)->donor_until_ns) > now;
 }
 
+/* Returns the requests in the window that @f is due by its share, 1 at least. */
+s64 round_part(const struct flow *f);
+
 /* Does @f have no more requests outside than its part of the window? */
 bool round_has_few(const struct flow *f);
 

@@ -57,6 +57,13 @@
  *	heavy flow did 115 thousand requests a second of the 357 that it does
  *	alone.  With a rank it does all of them.
  *
+ * A queue that is due no more than its part needs no rank.  While all queues have one,
+ * each slot that comes back goes to another queue.
+ *
+ *	D = 128, hwabc, 16 equal flows on 16 CPUs of two sockets: with a rank for each
+ *	flow that leaves a bit of its credit, 20 lines moved for a request, and 2.5
+ *	million requests were done in a second.  It is 5 lines and 4.0 million so.
+ *
  * A rank is a hint.  tick may take a queue out of the set at the moment when that
  * queue gets its rank.  The next CPU that has a slot for it takes the rank back.
  *
@@ -224,6 +231,13 @@ bool slots_take(struct slots *sl, u32 queue);
  * @first, or is not.
  */
 void slots_rank(struct slots *sl, u32 queue, bool first);
+
+/* With parts.  Is the part of a queue that waits less than @due slots? */
+static inline bool slots_part_is_below(const struct slots *sl, s64 due)
+{
+	return due * queue_set_count(&sl->ready, sl->sched->nr_queues) >
+	       (s64)READ_ONCE(sl->tree.depth);
+}
 
 /* Takes @queue out of the set. */
 void slots_withdraw(struct slots *sl, u32 queue);

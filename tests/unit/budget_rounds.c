@@ -68,22 +68,23 @@ TEST(donors_go_first)
 }
 
 /*
- * The io that is returned has the only slot.  Queue 1 waits for it, and is the next in
- * the ring.  Queue 2 waits as well, with an io of a donor.
+ * Queue 0 has sent @io[], @depth of them, which have all slots.  Queue 1 waits for a slot,
+ * and is the next in the ring.  Queue 2 waits as well, with an io of a donor.
  */
-static struct io *open_with_a_donor(struct hooks *s)
+static void open_with_a_donor(struct hooks *s, struct io **io, u32 depth)
 {
-	struct io *io;
+	u32 i;
 
-	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, depth);
 	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
-	hooks_read(s, 0, s->flow[0]);
-	io = hooks_next(s, 0);
+	for (i = 0; i < depth; i++) {
+		hooks_read(s, 0, s->flow[0]);
+		io[i] = hooks_next(s, 0);
+	}
 	hooks_read(s, 1, s->flow[1]);
 	hooks_dispatch(s, 1, DISPATCH_NO_SLOT);
 	hooks_read(s, 2, s->flow[2]);
 	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
-	return io;
 }
 
 TEST(slot_is_for_the_queue_of_a_donor)
@@ -91,7 +92,7 @@ TEST(slot_is_for_the_queue_of_a_donor)
 	struct hooks *s = &scenario;
 	struct io *io;
 
-	io = open_with_a_donor(s);
+	open_with_a_donor(s, &io, 1);
 	s->woken = 0;
 	hooks_complete(s, io);
 	assert_int_equal(s->woken, BIT_ULL(2));
@@ -110,7 +111,7 @@ TEST(queue_of_a_former_donor_has_no_rank)
 	struct hooks *s = &scenario;
 	struct io *io;
 
-	io = open_with_a_donor(s);
+	open_with_a_donor(s, &io, 1);
 	s->now += PERIOD;
 	hooks_dispatch(s, 2, DISPATCH_NO_SLOT);
 	s->woken = 0;
@@ -118,6 +119,22 @@ TEST(queue_of_a_former_donor_has_no_rank)
 	assert_int_equal(s->woken, BIT_ULL(1));
 	hooks_complete(s, hooks_next(s, 1));
 	hooks_complete(s, hooks_next(s, 2));
+	scenario_deinit();
+}
+
+/* Two slots, two queues that wait: the donor is due one slot, which is a part. */
+TEST(queue_of_a_donor_that_is_due_its_part_has_no_rank)
+{
+	struct hooks *s = &scenario;
+	struct io *io[2];
+
+	open_with_a_donor(s, io, 2);
+	s->woken = 0;
+	hooks_complete(s, io[0]);
+	assert_int_equal(s->woken, BIT_ULL(1));
+	hooks_complete(s, hooks_next(s, 1));
+	hooks_complete(s, hooks_next(s, 2));
+	hooks_complete(s, io[1]);
 	scenario_deinit();
 }
 
