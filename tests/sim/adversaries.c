@@ -265,7 +265,6 @@ static const struct expected expected[] = {
 	{ "writes", "hwabc", "a write takes more from reads than it is charged" },
 	{ "500 cgroups", "ifq",
 	  "a window of 500 ms has a request of each cgroup, or none" },
-	{ "polled, ended late", "kyber-fair", leases },
 	{ "polled, ended late", "wdt", leases },
 };
 
