@@ -5,6 +5,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -22,6 +23,18 @@ MARKS = "osD^vPX"
 COLUMNS = 2
 
 
+def curve_style(number: int) -> dict[str, Any]:
+    """The look of curve @number. Those after the colours are dashed, with marks that are not
+    filled, so that they differ from the first ones."""
+    again = number >= len(COLOURS)
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKS[number % len(MARKS)],
+        "linestyle": "--" if again else "-",
+        "markerfacecolor": "white" if again else COLOURS[number % len(COLOURS)],
+    }
+
+
 def draw_curves(
     curves: Mapping[str, Mapping[int, float]], *, title: str, across: str, up: str, path: Path
 ) -> None:
@@ -33,8 +46,7 @@ def draw_curves(
             axes.plot(
                 list(curve),
                 list(curve.values()),
-                color=COLOURS[number % len(COLOURS)],
-                marker=MARKS[number % len(MARKS)],
+                **curve_style(number),
                 markersize=5,
                 label=label,
             )
@@ -61,8 +73,7 @@ def draw_machines(machines: Mapping[str, Mapping[str, Mapping[int, float]]], pat
                 axes.plot(
                     list(curve),
                     list(curve.values()),
-                    color=COLOURS[number % len(COLOURS)],
-                    marker=MARKS[number % len(MARKS)],
+                    **curve_style(number),
                     markersize=4,
                     label=label,
                 )
