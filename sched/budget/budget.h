@@ -45,12 +45,12 @@
  *	D = 128.  The flow in credit keeps 4 requests, all of them inside.  A flow
  *	without credit has 500 that wait: the round ends.
  *
- * Donors [R].  If a round ends because the device was idle, the flows in credit
- * become *donors* for eight periods.  While a donor has no more requests queued than
- * its part of D, it asks for less than its share.  So no round waits for it, and its
- * requests go before those of the others, in a queue, and for a slot if the parts of
- * the queues would give it less (ranks of slots.h).  It keeps its credit, so a flow that was marked by mistake loses nothing
- * that is due to it.
+ * Donors [R].  If a round ends because the device was idle, the flows in credit become
+ * *donors* for eight periods.  While a donor has no more requests queued than its part
+ * of D, it asks for less than its share.  So no round waits for it, and its requests
+ * go before those of the others, in a queue, and for a slot if the parts of the queues
+ * would give it less (ranks of slots.h).  It keeps its credit, so a flow that was
+ * marked by mistake loses nothing that is due to it.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.
