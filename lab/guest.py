@@ -404,7 +404,7 @@ class _Guest:
         self._boot_s = 0.0
         self._heard = 0.0
         self._timed_out = False
-        self._processors: list[stall.Processor] = []
+        self._processors: tuple[stall.Processor, ...] = ()
         self._when_ready: Callable[[], None] = lambda: None
 
     def run(self, job: bytes, output: Sink | None) -> GuestResult:
@@ -436,7 +436,7 @@ class _Guest:
             monitor = channels.pop("monitor", None)
             self._relay(process, channels, output, started)
             if self._timed_out and monitor:
-                self._processors = stall.processors(monitor)
+                self._processors = tuple(stall.processors(monitor))
             wall_s = time.monotonic() - started
         return self._result(process, wall_s)
 
@@ -572,7 +572,7 @@ class _Guest:
             boot_s=self._boot_s,
             wall_s=wall_s,
             cpus=self._spec.cpus,
-            processors=tuple(self._processors),
+            processors=self._processors,
         )
 
 

@@ -73,7 +73,8 @@ def calls(console: str) -> list[str]:
 
 
 def processors(monitor: socket.socket) -> list[Processor]:
-    """Asks the QEMU whose QMP is at @monitor. Empty if it does not answer in 5 s."""
+    """Asks QEMU for the state of each CPU, by its protocol QMP at @monitor. Empty if QEMU does not
+    answer in 5 s."""
     commands = (
         {"execute": "qmp_capabilities"},
         {

@@ -42,6 +42,10 @@ _ENOUGH_TESTS = 12
 SECOND_TRY = "try 2"
 
 
+def _second_try(first: str) -> str:
+    return f"{SECOND_TRY}; at try 1 the {first}"
+
+
 @dataclasses.dataclass(frozen=True)
 class TestResult:
     name: str
@@ -245,7 +249,7 @@ class _Boot:
 
     def _report(self, result: TestResult) -> None:
         if first := self._stood_still.get(result.name):
-            reasons = (result.reason, f"{SECOND_TRY}; at try 1 the {first}")
+            reasons = (result.reason, _second_try(first))
             result = dataclasses.replace(result, reason="; ".join(filter(None, reasons)))
         if result.result == "failed":
             self._failed = True
@@ -272,13 +276,13 @@ class _Boot:
             consoles.keep(self._console, result)
         output = "\n".join([rest, *self._strange])
         running = self._running
-        again = running is not None and running.name not in self._stood_still
-        if running is not None and again and result.emulator_lost_a_cpu:
-            said = f"{result.how_it_stood_still}; its whole console: {self._console}"
-            self._stood_still[running.name] = said
-        elif running is not None:
-            self._report(TestResult(running.name, "failed", first, output, result.wall_s))
-            del self._tests[running.argument]
+        if running is not None:
+            if running.name not in self._stood_still and result.emulator_lost_a_cpu:
+                said = f"{result.how_it_stood_still}; its whole console: {self._console}"
+                self._stood_still[running.name] = said
+            else:
+                self._report(TestResult(running.name, "failed", first, output, result.wall_s))
+                del self._tests[running.argument]
         elif not self._booted:
             # No test began, and the next guest would fail in the same way.
             for test in self._tests.values():
@@ -328,8 +332,6 @@ class _Boot:
             self._report(TestResult(self._name, "failed", reason, "\n".join(lines)))
         elif self._first_boot:
             first, _, output = self._first_boot.partition("\n")
-            self._report(
-                TestResult(self._name, "passed", f"{SECOND_TRY}; at try 1 the {first}", output)
-            )
+            self._report(TestResult(self._name, "passed", _second_try(first), output))
         else:
             self._report(TestResult(self._name, "passed"))

@@ -155,7 +155,7 @@ LOST = (RCU_REPORT + WAITS, SPINS)
 
 
 def reports_of(*stalls: tuple[str, stall.Processor], **changes: object) -> list[host.TestResult]:
-    """The reports of one test, whose first guests end with the consoles and CPUs of @stalls."""
+    """The reports of one test. Its first guests end with the consoles and CPUs of @stalls."""
     (group,) = host.discover(Path(host.__file__).resolve().parent / "meta", only=r"bad\.passes$")
     (test,) = group.tests
     left = list(stalls)
