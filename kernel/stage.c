@@ -3,8 +3,9 @@
  * stage - picks a request from the queues that share a hardware queue
  *
  * Schedulers by virtual time keep a head tag for each queue (sched_ops.ordered),
- * and the queue with the least one is asked first.  The others have no such
- * order, and their queues are asked in turn.
+ * and the queue with the least one is asked first.  A queue with urgent requests goes
+ * before that one, and so does one with requests that pass for isolation, which may
+ * wait for a slot.  The others have no such order, and their queues are asked in turn.
  *
  * A drive with one hardware queue has a queue here for each CPU of the machine.
  * Most of them are empty, and bitmaps tell the others.  So a request costs as
@@ -24,7 +25,7 @@ void port_assert_queue_held(const struct queue *queue)
 
 struct queue_host *hctx_next(struct hctx_host *h)
 {
-	struct queue_host *next = NULL;
+	struct queue_host *next = NULL, *passer = NULL;
 	vtime_t least = VTIME_NONE;
 	u32 i;
 
@@ -37,12 +38,14 @@ struct queue_host *hctx_next(struct hctx_host *h)
 		head_tag = READ_ONCE(qh->queue.head_tag);
 		if (READ_ONCE(qh->queue.urgent.head))
 			return qh;
+		if (!passer && READ_ONCE(qh->queue.passing.head))
+			passer = qh;
 		if (!next || vtime_min_tag(head_tag, least) != least) {
 			next = qh;
 			least = head_tag;
 		}
 	}
-	return next;
+	return passer ?: next;
 }
 
 /* The queue of a hardware queue of one CPU is locked already. */

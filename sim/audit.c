@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "host.h"
 
+#include "sched/core/slots.h"
+
 enum {
 	/* The check of the flows takes time by flows and queues. */
 	FLOWS_SELDOM	= 16,
@@ -85,6 +87,40 @@ void audit_returned(struct host_io *hio)
 	if (hio->out)
 		account_of(hio)->done++;
 	hio->out = false;
+}
+
+/* --------------------------------------------------------------------- slots */
+
+/* A polled io has a lease, which may end before it. */
+static bool has_slot(const struct host_io *hio)
+{
+	return (hio->io.flags & (IO_SLOT | IO_POLLED)) == IO_SLOT;
+}
+
+void audit_slot(const struct host_io *hio, s32 n)
+{
+	struct host *h = hio->flow->host;
+
+	if (has_slot(hio))
+		h->slots += n;
+	if ((hio->io.flags & (IO_SLOT | IO_FIRST)) == (IO_SLOT | IO_FIRST))
+		h->passers += n;
+}
+
+/*
+ * One slot beyond D may be in use for each io that passes.  If @hio passes, D may have
+ * been lowered below the slots in use.  Several slots[] of a scheduler have D each, and
+ * the host counts them as one, so it cannot tell.
+ */
+bool audit_has_room(const struct host_io *hio)
+{
+	const struct host *h = hio->flow->host;
+	u32 depth = h->sched.params.depth, beyond = slots_beyond(depth);
+
+	if (!(hio->io.flags & IO_FIRST))
+		beyond = min(h->passers, beyond);
+	return !has_slot(hio) || h->sched.isolation.nr_slots > 1 ||
+	       h->slots < depth + beyond;
 }
 
 void audit_result(const struct host_queue *hq, enum dispatch_result result)

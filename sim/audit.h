@@ -10,6 +10,7 @@
  *	when			the host checks
  *	after insert		the io starts at the end of its flow's charges
  *	after merge		the io carries the bytes; its cost did not fall
+ *	before dispatch		a slot is free for the io, of D and of those beyond
  *	after dispatch		queue.state is the result; EMPTY means no io waits
  *	after tune		every tunable reads back as it was given
  *	at a quiet moment	queue.nr is the number of waiting ios
@@ -50,6 +51,12 @@ void audit_inserted(struct host_io *hio);
 void audit_merged(struct host_io *hio, u32 cost, u32 bytes);
 void audit_dispatched(struct host_io *hio);
 void audit_returned(struct host_io *hio);
+
+/* The slot of @hio is taken, @n = 1, or comes back, @n = -1. */
+void audit_slot(const struct host_io *hio, s32 n);
+
+/* Is a slot free for @hio, if it has one?  The host has not counted it yet. */
+bool audit_has_room(const struct host_io *hio);
 
 void audit_result(const struct host_queue *hq, enum dispatch_result result);
 void audit_tuned(struct host *h, const struct sched_params *p);

@@ -15,6 +15,8 @@ static bool comes_first(const struct queue *a, const struct queue *b)
 {
 	if (a->urgent.head || b->urgent.head)
 		return !b->urgent.head;
+	if (a->passing.head || b->passing.head)
+		return !b->passing.head;
 	return vtime_min_tag(a->head_tag, b->head_tag) != b->head_tag;
 }
 

@@ -101,18 +101,6 @@ static struct host *host_of(const struct host_io *hio)
 	return hio->flow->host;
 }
 
-/* A polled io has a lease, which may end before it. */
-static bool has_slot(const struct host_io *hio)
-{
-	return (hio->io.flags & (IO_SLOT | IO_POLLED)) == IO_SLOT;
-}
-
-/* Several slots[] of a scheduler have D each, and the host counts them as one. */
-static bool is_limited(const struct host *h)
-{
-	return h->sched.isolation.nr_slots <= 1;
-}
-
 /* Checks a dispatch; returns whether a correct scheduler could make it. */
 static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 {
@@ -123,8 +111,7 @@ static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 		wrong = "that is not queued";
 	else if (hio->io.queue != &hq->q)
 		wrong = "of another queue";
-	else if (has_slot(hio) && is_limited(h) &&
-		 h->slots >= h->sched.params.depth)
+	else if (!audit_has_room(hio))
 		wrong = "although all D slots are taken";
 	if (!wrong)
 		return true;
@@ -185,8 +172,7 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 		hio->counted = true;
 	}
 	audit_dispatched(hio);
-	if (has_slot(hio))
-		h->slots++;
+	audit_slot(hio, 1);
 	if (h->watch.dispatched)
 		h->watch.dispatched(h->watch.arg, hio);
 	io_to_device(hio);
@@ -291,8 +277,7 @@ static void io_refused(struct event *ev)
 	struct host *h = host_of(hio);
 	struct wake wake;
 
-	if (has_slot(hio))
-		h->slots--;
+	audit_slot(hio, -1);
 	wake_init(&wake);
 	h->sched.ops->requeue(&hio->io, &wake);
 	audit_returned(hio);
@@ -348,8 +333,7 @@ static void io_ended(struct host_io *hio)
 	h->inside--;
 	h->outstanding--;
 	hio->flow->outstanding--;
-	if (has_slot(hio))
-		h->slots--;
+	audit_slot(hio, -1);
 	driver_tags_return(hq);
 
 	wake_init(&wake);

@@ -212,7 +212,8 @@ struct host {
 	u32 waiting_for_tags;		/* of these: ios without a tag */
 	u32 waiting_for_lock;		/* ios of CPUs that wait for `lock` */
 	struct cpu_lock lock;		/* of the scheduler */
-	u32 slots;			/* ios with IO_SLOT */
+	u32 slots;			/* ios with IO_SLOT that are not polled */
+	u32 passers;			/* ios with IO_SLOT and IO_FIRST */
 	u32 inside;			/* ios in the driver or the device */
 	u64 inside_ns;			/* sum of the times of all ios there .. */
 	u64 inside_at;			/* .. until this time: host_settle_inside() */

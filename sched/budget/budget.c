@@ -221,12 +221,77 @@ static void leave_all(struct budget *b, struct queue *q, struct wake *wake)
 }
 
 /* A queue needs a rank if its part of D is less than what @f is due. */
-static void rank(struct slots *sl, const struct queue *q, const struct flow *f,
-		 u64 now)
+static bool needs_rank(const struct slots *sl, const struct flow *f, u64 now)
 {
-	slots_rank(sl, q->index,
-		   round_serves_first(f, now) &&
-			   slots_part_is_below(sl, round_part(f)));
+	return round_serves_first(f, now) &&
+	       slots_part_is_below(sl, round_part(f));
+}
+
+/* The queue waits for a slot of @domain, with a rank if the io goes @first. */
+static void no_slot(struct budget *b, struct queue *q, u32 domain, bool first,
+		    struct wake *wake)
+{
+	slots_rank(&b->slots[domain], q->index, first);
+	wait_for_slot(b, q, domain, wake);
+}
+
+/* Returns the first io of @domain that passes for isolation, which is behind *@before. */
+static struct io *passer_of(const struct budget *b, const struct queue *q,
+			    u32 domain, struct io **before)
+{
+	struct io *io;
+
+	*before = NULL;
+	for (io = q->passing.head; io && domain_of(b, io) != domain;
+	     io = io->next)
+		*before = io;
+	return io;
+}
+
+/*
+ * Returns an io that passes for isolation with its slot, or NULL.  Then the queue waits
+ * for a slot of each domain with such an io.
+ */
+static struct io *take_passer(struct budget *b, struct queue *q, u64 now,
+			      struct wake *wake)
+{
+	struct io *io, *before;
+	u32 domain;
+
+	for (domain = 0; domain < b->ops->nr_domains; domain++) {
+		io = passer_of(b, q, domain, &before);
+		if (!io)
+			continue;
+		if (engine_get_slot(&b->slots[domain], q, io)) {
+			io_list_remove(&q->passing, before, io);
+			charge(b, q, io, now, wake);
+			return io;
+		}
+		no_slot(b, q, domain, true, wake);
+	}
+	return NULL;
+}
+
+static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
+			      struct wake *wake)
+{
+	struct io *io = io_list_take(&q->urgent);
+
+	engine_get_slot(&b->slots[domain_of(b, io)], q, io);
+	charge(b, q, io, now, wake);
+	return io;
+}
+
+/* Returns an io that passes all lanes, or NULL. */
+static struct io *take_before_lanes(struct budget *b, struct queue *q, u64 now,
+				    struct wake *wake)
+{
+	struct io *io = q->urgent.head ? take_urgent(b, q, now, wake) :
+					 take_passer(b, q, now, wake);
+
+	if (io)
+		WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
+	return io;
 }
 
 /* An io of @domain with a slot, for which its flow has paid; or NULL and why. */
@@ -235,13 +300,19 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 			      enum dispatch_result *why)
 {
 	struct budget_lane *lane;
-	struct io *io;
+	struct io *io, *before;
 
+	/* One that passes has found no slot: the next is for that one. */
+	if (unlikely(q->passing.head) && passer_of(b, q, domain, &before)) {
+		*why = DISPATCH_NO_SLOT;
+		return NULL;
+	}
 	while ((lane = first_runnable(b, q, domain, now, wake))) {
 		io = lane->fifo.head;
 		if (!engine_get_slot(&b->slots[domain], q, io)) {
-			rank(&b->slots[domain], q, lane->flow, now);
-			wait_for_slot(b, q, domain, wake);
+			no_slot(b, q, domain,
+				needs_rank(&b->slots[domain], lane->flow, now),
+				wake);
 			*why = DISPATCH_NO_SLOT;
 			return NULL;
 		}
@@ -275,16 +346,6 @@ static struct io *take_next(struct budget *b, struct queue *q, u64 now,
 	return io;
 }
 
-static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
-			      struct wake *wake)
-{
-	struct io *io = engine_take_urgent(q);
-
-	engine_get_slot(&b->slots[domain_of(b, io)], q, io);
-	charge(b, q, io, now, wake);
-	return io;
-}
-
 static enum dispatch_result give_up(struct queue *q, enum dispatch_result why)
 {
 	queue_set_state(q, why);
@@ -301,14 +362,14 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 	struct budget *b = budget_of(q->sched);
 	struct budget_queue *bq = budget_queue_of(q);
 	enum dispatch_result why;
-	struct io *io;
+	struct io *io = NULL;
 
 	queue_looked_at(q);
 	look_at_sets(b, q, bq);
 	retry_exhausted(q, bq);
-	if (unlikely(q->urgent.head))
-		io = take_urgent(b, q, now, wake);
-	else
+	if (unlikely(queue_passes(q)))
+		io = take_before_lanes(b, q, now, wake);
+	if (!io)
 		io = take_next(b, q, now, wake, &why);
 	if (!io)
 		return give_up(q, why);

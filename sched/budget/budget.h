@@ -26,6 +26,8 @@
  *   - Urgent and requeued requests (IO_URGENT) pass all others, without credit
  *     and up to a bound (core/urgent.h).
  *     A flow pays for a request once, when it is dispatched first (IO_PAID).
+ *   - Requests that pass for isolation (IO_FIRST) go behind those, without credit.
+ *     They wait for a slot of their domain with a rank (core/slots.h).
  *   - Polled requests (IO_POLLED) have their slot for a lease (core/slots.h).
  *   - While queue.drain is set, no request of the queue waits for credit or for a slot.
  *

@@ -5,12 +5,12 @@
 
 /* ------------------------------------------------------------------ insert */
 
-/* @io passes all lanes.  Its flow has paid, if it was not here before. */
+/* @io passes all lanes, and waits for no slot.  Its flow has paid for it. */
 static void let_pass(struct queue *q, struct io *io)
 {
+	io->flags &= (u16)~IO_FIRST;
 	io->flags |= IO_URGENT;
-	if (io_is_counted(io))
-		atomic64_inc(&io->flow->urgent.passing);
+	atomic64_inc(&io->flow->urgent.passing);
 	io_list_append(&q->urgent, io);
 }
 
@@ -219,9 +219,9 @@ static struct io *take_head(struct engine *e, struct queue *q,
 	return io;
 }
 
-static struct io *take_urgent(struct engine *e, struct queue *q)
+/* Takes @io, which passes and has its slot. */
+static struct io *take_passer(struct engine *e, struct queue *q, struct io *io)
 {
-	struct io *io = engine_take_urgent(q);
 	struct lane *lane = flow_queue_own(io->flow, q->index);
 
 	/* An empty lane has no turns in which it could pay a debt back. */
@@ -229,7 +229,7 @@ static struct io *take_urgent(struct engine *e, struct queue *q)
 		pay_once(e, q, lane, io);
 	else
 		io->flags |= IO_PAID;
-	engine_get_slot(&e->slots, q, io);
+	engine_take_passer(q);
 	return io;
 }
 
@@ -237,14 +237,21 @@ enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,
 				     struct wake *wake)
 {
 	struct engine *e = engine_of(q);
+	struct io *passer;
 	enum dispatch_result why;
 	struct lane *lane;
 	bool waited;
 
 	queue_looked_at(q);
 	waited = withdraw(e, q);
-	if (unlikely(q->urgent.head)) {
-		*out = take_urgent(e, q);
+	passer = engine_passer(q);
+	if (unlikely(passer)) {
+		if (!engine_get_slot(&e->slots, q, passer)) {
+			publish_next(e, q);
+			slots_rank(&e->slots, q->index, true);
+			return give_up(e, q, DISPATCH_NO_SLOT, wake);
+		}
+		*out = take_passer(e, q, passer);
 	} else {
 		lane = e->ops->next(q);
 		publish_next(e, q);

@@ -51,6 +51,8 @@
  *   Urgent ios (IO_URGENT: metadata, swap; and those that were requeued) pass
  *   all lanes and need no slot.  Their flow pays, if it has others in the lane.
  *   Beyond a bound they wait in a lane: urgent.h.
+ *   Ios that pass for isolation (IO_FIRST) go behind those and before all lanes.
+ *   They wait for a slot with a rank, or take one beyond D: slots.h.
  *   Polled ios (IO_POLLED) are ordered, and have their slot for a lease: slots.h.
  *   While queue.drain is set, no io of the queue waits for a slot.
  *   A queue that stops dispatching hands its slots over (slots.h).
@@ -95,7 +97,7 @@ bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
 
 /*
  * The insert hook calls this.  It counts @io, charges @cost unless @io was here
- * before, and puts an io that passes into the urgent list.  Returns true if @io is
+ * before, and puts an io that passes into its list.  Returns true if @io is
  * for the lane of its flow, which may be another flow than before: see urgent.h.
  * A flow that has nothing waiting starts at @vt or later, and *@start says where.
  * If start->woke is set, the flow has become active, and tick was requested.
@@ -116,16 +118,22 @@ static __always_inline bool engine_arrive(struct queue *q, struct io *io,
 	engine_charge(io, cost, vt, !passes, now, start, wake);
 	if (likely(!passes))
 		return true;
-	io->flags |= IO_URGENT | IO_EXEMPT;
-	io_list_append(&q->urgent, io);
+	io->flags |= IO_URGENT | IO_FIRST;
+	io_list_append(&q->passing, io);
 	return false;
 }
 
-/* Takes the first io out of the urgent list, which is not empty. */
-static inline struct io *engine_take_urgent(struct queue *q)
+/* Returns the io that passes all lanes next, or NULL. */
+static inline struct io *engine_passer(const struct queue *q)
+{
+	return q->urgent.head ? q->urgent.head : q->passing.head;
+}
+
+/* Takes that io out of its list. */
+static inline void engine_take_passer(struct queue *q)
 {
 	WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
-	return io_list_take(&q->urgent);
+	io_list_take(q->urgent.head ? &q->urgent : &q->passing);
 }
 
 /*
@@ -152,11 +160,10 @@ static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
 static inline bool engine_get_slot(struct slots *sl, const struct queue *q,
 				   struct io *io)
 {
-	bool waits = !(io->flags & IO_URGENT) && !q->drain;
+	bool waits = !io_is_counted(io) && !q->drain;
 
-	if (io->flags & IO_EXEMPT)
-		return true;
-	if (waits ? slots_take(sl, q->index) : slots_try(sl, q->index)) {
+	if ((unlikely(io->flags & IO_FIRST) && slots_borrow(sl, q->index)) ||
+	    (waits ? slots_take(sl, q->index) : slots_try(sl, q->index))) {
 		slots_give_io(sl, q->index, io);
 		return true;
 	}

@@ -40,6 +40,18 @@ static inline struct io *io_list_take(struct io_list *l)
 	return io;
 }
 
+/* Takes @io out, which is behind @before, or first if that is NULL. */
+static inline void io_list_remove(struct io_list *l, struct io *before,
+				  struct io *io)
+{
+	if (before)
+		before->next = io->next;
+	else
+		l->head = io->next;
+	if (l->tail == io)
+		l->tail = before;
+}
+
 /* Call this first in insert.  The charge comes after it: see flow_sweep(). */
 static inline void queue_inserted(struct queue *q, struct io *io, u64 now)
 {
@@ -72,13 +84,19 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 		urgent_release(q, now);
 }
 
+/* Has @q an io that passes all lanes?  Under Q. */
+static inline bool queue_passes(const struct queue *q)
+{
+	return q->urgent.head || q->passing.head;
+}
+
 /*
- * Is @io in urgent_flow.passing?  The requests that pass for isolation are not:
- * they are exempt from slots.
+ * Is @io in urgent_flow.passing?  Such a request waits for no slot.  The requests
+ * that pass for isolation are not there.
  */
 static inline bool io_is_counted(const struct io *io)
 {
-	return (io->flags & (IO_URGENT | IO_EXEMPT)) == IO_URGENT;
+	return (io->flags & (IO_URGENT | IO_FIRST)) == IO_URGENT;
 }
 
 /*

@@ -67,8 +67,8 @@ enum dispatch_result {
 enum io_flags {
 	IO_CHARGED	= 1 << 0,	/* its cost is in the flow's position */
 	IO_SLOT		= 1 << 1,	/* holds one of the D slots */
-	IO_URGENT	= 1 << 2,	/* metadata, swap: urgent.h; requeued */
-	IO_EXEMPT	= 1 << 3,	/* passes for isolation: takes no slot */
+	IO_URGENT	= 1 << 2,	/* metadata, swap: urgent.h; requeued; passes */
+	IO_FIRST	= 1 << 3,	/* passes for isolation: first at a slot */
 	IO_OUT		= 1 << 4,	/* in the device */
 	IO_PAID		= 1 << 5,	/* its flow has paid: see budget.h */
 	IO_OWN_0	= 1 << 6,	/* the scheduler's */
@@ -82,7 +82,7 @@ struct cost_estimator;
 
 /* Q while it is queued; otherwise it belongs to the hook that has it. */
 struct io {
-	struct io *next;	/* in its flow's FIFO or the urgent list */
+	struct io *next;	/* in its flow's FIFO or a list of its queue */
 	struct flow *flow;
 	struct queue *queue;
 	u64 pos;		/* flow position at which it starts */
@@ -142,7 +142,8 @@ struct queue {
 	u32 home;		/* I: index of the queue that waits for slots .. */
 				/* .. for all queues of its hardware queue */
 	u32 nr;			/* O: ios waiting */
-	struct io_list urgent;	/* Q: ios that pass */
+	struct io_list urgent;	/* Q: ios that pass, and wait for no slot */
+	struct io_list passing;	/* Q: IO_FIRST: ios that pass */
 	struct io *adopted;	/* O: by the root, in its lane; or NULL */
 	struct io_list to_adopt;	/* Q: to be adopted next: urgent.h */
 	vtime_t head_tag;	/* O: start tag of the next io, or VTIME_NONE */

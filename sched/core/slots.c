@@ -135,22 +135,34 @@ static u32 next_rival(const struct slots *sl, u32 queue)
 	return due;
 }
 
-/*
- * Returns the queue in the set that is nearest to @queue, itself included, or
- * QUEUES_MAX.
- */
-static u32 nearest(const struct slots *sl, u32 queue)
+/* Returns the queue in @set that is nearest to @queue, itself included, or QUEUES_MAX. */
+static u32 nearest_in(const struct slots *sl, const struct queue_set *set,
+		      u32 queue)
 {
 	const struct topology *t = &sl->sched->topo;
 	u32 node = queue, found;
 
 	for (;;) {
-		found = queue_set_find(&sl->ready, t->node[node].first,
+		found = queue_set_find(set, t->node[node].first,
 				       t->node[node].last);
 		if (found != QUEUES_MAX || node == t->root)
 			return found;
 		node = t->node[node].parent;
 	}
+}
+
+/*
+ * Returns the queue in the set that is nearest to @queue, of those with a rank if
+ * there are any.  QUEUES_MAX: no queue waits.
+ */
+static u32 nearest(const struct slots *sl, u32 queue)
+{
+	u32 due = QUEUES_MAX;
+
+	if (queue_set_any(&sl->first, sl->sched->nr_queues))
+		due = nearest_in(sl, &sl->first, queue);
+	/* The last queue with a rank may have left meanwhile. */
+	return due != QUEUES_MAX ? due : nearest_in(sl, &sl->ready, queue);
 }
 
 /* ------------------------------------------------------------------- slots */
@@ -209,6 +221,10 @@ static bool hand_over_near(struct slots *sl, u32 queue, struct wake *wake)
 
 	if (due == QUEUES_MAX)
 		return false;
+	if (due == queue && !queue_set_has(&sl->ready, due)) {
+		slots_rank(sl, due, false);
+		return true;
+	}
 	if (due == queue) {
 		/* It stays in the set while it uses its own slots. */
 		if (token_peek(&sl->tree, queue))
@@ -218,6 +234,7 @@ static bool hand_over_near(struct slots *sl, u32 queue, struct wake *wake)
 	gave = token_give(&sl->tree, queue, due);
 	if (!gave && !token_peek(&sl->tree, due))
 		return false;
+	slots_rank(sl, due, false);
 	/* The slot is in the leaf (full order).  Pairs with slots_leave_slow(). */
 	if (queue_set_claim(&sl->ready, due)) {
 		sched_wake(sl->sched, due, wake);

@@ -29,9 +29,12 @@
  *		not help it.
  *   lack	The part of what a flow asks for that it does not get.  A flow
  *		with a latency goal (latency.h) asks for no more than its goal.
- *   pass	The requests of a flow below its due do not wait for a place in
- *		the window.  Requests that pass are urgent to a drive with the map
- *		on the host, which puts them first at each plane.
+ *   pass	The requests of a flow below its due go first: before the lanes
+ *		of their queue, and at the next place in the window that gets free
+ *		(a rank, slots.h).  A few have places beyond the window.  So the
+ *		window is a limit to them as well.
+ *		Requests that pass are urgent to a drive with the map on the host,
+ *		which puts them first at each plane.
  *
  * No gain by pretence.  A flow below its due gets no more than its due: the
  * position up to which its requests pass grows by its part of the work, look by
@@ -114,7 +117,6 @@ struct isolation_flow {
 	struct isolation_sample at[2];	/* at the two windows of the trial */
 	u64 short_ns;		/* time for which it lacked LACK_LEAST */
 	u32 look;		/* number of the last look that counted it */
-	u32 kept;		/* recent mean requests in and out, in 1 / 256 */
 	u32 trial;		/* the number of the last trial that counted it */
 	u16 present;		/* looks with requests, PRESENT_LEAST at most */
 	bool half;		/* at[1] has the lesser window */
@@ -126,7 +128,7 @@ struct look {
 	u64 ns;			/* since the last one */
 	u64 done, cost, service_ns;
 	u64 inside;		/* requests, now */
-	u64 slot_ns, slot_done;	/* of service_ns, done: by flows that do not pass */
+	u64 present;		/* and those outside */
 	u32 flows;
 	u32 met;		/* least part of what a flow asks for, in MET_WHOLE */
 	struct window_tried tried;	/* of the flow with the least in the trial */

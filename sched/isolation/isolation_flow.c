@@ -6,7 +6,6 @@
 
 enum {
 	PRESENT_LEAST	= 2,	/* looks before a flow may pass */
-	KEPT_SHIFT	= 8,	/* of a mean number of requests */
 	TIMES_DONE	= 8,	/* requests that show a mean time */
 	/* The least time and work by which a lack of turns is judged. */
 	BACKLOG_LOOKS	= 8,
@@ -16,7 +15,10 @@ enum {
 
 /* -------------------------------------------------------------- the counters */
 
-/* Requests in the drive, and those that wait outside, at the last look. */
+/*
+ * Requests in the drive, and those that wait outside, at the last look.  The counters
+ * of several CPUs are read one by one, so a later one may be ahead of an earlier one.
+ */
 static u64 inside(const struct flow *f)
 {
 	const struct flow_totals *t = &f->counted;
@@ -24,9 +26,11 @@ static u64 inside(const struct flow *f)
 	return t->dispatched > t->done ? t->dispatched - t->done : 0;
 }
 
-static bool waits(const struct flow *f)
+static u64 outside(const struct flow *f)
 {
-	return f->counted.inserted > f->counted.dispatched;
+	const struct flow_totals *t = &f->counted;
+
+	return t->inserted > t->dispatched ? t->inserted - t->dispatched : 0;
 }
 
 /* Returns the growth of the counters since the last look. */
@@ -51,11 +55,8 @@ static void count_flow(const struct flow *f, struct look *l)
 	l->done += c.done;
 	l->cost += c.cost;
 	l->service_ns += c.service_ns;
-	if (!f->isolation.passes) {
-		l->slot_ns += c.service_ns;
-		l->slot_done += c.done;
-	}
 	l->inside += inside(f);
+	l->present += inside(f) + outside(f);
 }
 
 /*
@@ -65,7 +66,6 @@ static void count_flow(const struct flow *f, struct look *l)
 static void forget(struct isolation_flow *i)
 {
 	i->present = 0;
-	i->kept = 0;
 	i->recent = (struct isolation_sample){ 0 };
 	i->passes = false;
 	WRITE_ONCE(i->pass_until, 0);
@@ -151,10 +151,6 @@ static void learn(const struct window *w, struct flow *f,
 	if (!c->done && !inside(f))
 		return;
 	fi->present = min(fi->present + 1, PRESENT_LEAST);
-	fi->kept -= fi->kept / 4;
-	fi->kept +=
-		(u32)min(f->counted.inserted - f->counted.done, (u64)DEPTH_MAX)
-		<< (KEPT_SHIFT - 2);
 	fade(&fi->recent);
 	add(&fi->recent, c, due);
 	/*
@@ -182,19 +178,6 @@ static void learn(const struct window *w, struct flow *f,
 }
 
 /*
- * Does the flow keep fewer requests than its part of the window, by cost?  The
- * window would be no limit to a flow that keeps more, if its requests passed.
- */
-static bool keeps_few(const struct sched *s, const struct isolation_flow *f,
-		      const struct look *l)
-{
-	u64 part = mul_u64_u64_shr((u64)s->isolation.window.size << KEPT_SHIFT,
-				   f->share, SHARE_SHIFT);
-
-	return (u64)f->kept * f->mean_cost <= part * ratio(l->cost, l->done);
-}
-
-/*
  * Learns how much of its share a flow lacks for which requests wait outside.  They
  * do not pass, so the order outside gives it all that it gets.  If none waits at
  * the end of a look, the flow got as much as it asked for.
@@ -206,7 +189,7 @@ static void learn_turns(struct flow *f, u64 cost, u64 due, struct look *l)
 	u32 lacks = t->lacks;
 	bool known;
 
-	t->got += waits(f) ? cost : due;
+	t->got += outside(f) ? cost : due;
 	t->due += due;
 	t->ns += l->ns;
 	t->looks++;
@@ -271,7 +254,7 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 		     fi->present >= PRESENT_LEAST &&
 		     (latency_has_goal(f) ||
 		      8 * fi->recent.got < eighths * fi->recent.due) &&
-		     !another_lacks_more(i, fi, eighths) && keeps_few(s, fi, l);
+		     !another_lacks_more(i, fi, eighths);
 	if (READ_ONCE(s->params.isolation) && fi->present >= PRESENT_LEAST)
 		judge_met(&i->window, f, l);
 }

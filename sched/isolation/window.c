@@ -5,6 +5,7 @@
 
 enum {
 	LITTLE_SHIFT	= 40,
+	PRESENT_MOST	= 1 << 20,	/* requests that are counted */
 };
 
 void window_begin(struct window *w, u32 size, bool grows)
@@ -38,9 +39,9 @@ static s64 change(u64 before, u64 after)
  * Little's law: size / mean time.  Where requests end in bunches, their number in a
  * look is by chance, and their time is not.
  */
-static u64 rate_at(u32 size, const struct window_service *s)
+static u64 rate_at(u32 size, u64 service_ns, u64 done)
 {
-	u64 mean_ns = max(div64_u64(s->ns, max(s->done, 1ULL)), 1ULL);
+	u64 mean_ns = max(div64_u64(service_ns, max(done, 1ULL)), 1ULL);
 
 	return div64_u64((u64)size << LITTLE_SHIFT, mean_ns);
 }
@@ -90,6 +91,14 @@ static struct estimate estimate(const struct window_mean *m, u32 n)
 	};
 }
 
+/* The mean alone decides at the last pair. */
+static struct estimate decisive(struct estimate e, u32 n)
+{
+	if (n >= PAIRS_MOST)
+		e.error = 0;
+	return e;
+}
+
 /*
  * Returns the change of the drive's work, in its own currency: the one of the two
  * that differs less from pair to pair.
@@ -99,12 +108,20 @@ static struct estimate work_change(const struct window *w)
 	u32 n = w->epochs / 2;
 	bool by_requests = 4 * (spread_of(&w->requests, n) + w->spread[0]) <
 			   spread_of(&w->costs, n) + w->spread[1];
-	struct estimate e = estimate(by_requests ? &w->requests : &w->costs, n);
 
-	/* The mean alone decides at the last pair. */
-	if (n >= PAIRS_MOST)
-		e.error = 0;
-	return e;
+	return decisive(estimate(by_requests ? &w->requests : &w->costs, n), n);
+}
+
+/* Returns the mean of the changes in both currencies. */
+static struct estimate mean_change(const struct window *w)
+{
+	u32 n = w->epochs / 2;
+	struct estimate r = estimate(&w->requests, n);
+	struct estimate c = estimate(&w->costs, n);
+	const struct estimate e = { (r.mean + c.mean) / 2,
+				    (r.error + c.error) / 2 };
+
+	return decisive(e, n);
 }
 
 /* -------------------------------------------------------------------- trials */
@@ -128,19 +145,28 @@ static void begin_trial(struct window *w, u32 other)
 	w->looks = 0;
 	w->epoch[0] = w->epoch[1] = (struct window_epoch){ 0 };
 	w->requests = w->costs = (struct window_mean){ 0 };
-	w->whole[0] = w->whole[1] = (struct window_service){ 0 };
+	w->whole[0] = w->whole[1] = (struct window_epoch){ 0 };
 	w->fills = false;
 	w->pressed = false;
 	w->trials++;
 }
 
+/* Returns the requests of the tenants, in and out, in the recent mean. */
+static s64 all_of(const struct window *w)
+{
+	return max(w->present / 4, 1U);
+}
+
 /*
  * Returns the part of the work that a drive loses at a window of @size, in
- * WINDOW_WHOLE: a window of n loses a part like 1 / n.
+ * WINDOW_WHOLE: lost * (1 / n - 1 / N) with n of N requests inside.
  */
 static s64 loss_at(const struct window *w, u32 size)
 {
-	return min(max(w->lost, (s64)0) / size, (s64)WINDOW_WHOLE);
+	s64 all = all_of(w), inside = min((s64)size, all);
+
+	return min(max(w->lost, (s64)0) * (all - inside) / (all * inside),
+		   (s64)WINDOW_WHOLE);
 }
 
 /*
@@ -149,9 +175,13 @@ static s64 loss_at(const struct window *w, u32 size)
  */
 static void learn_loss(struct window *w, s64 more)
 {
-	s64 large = max(w->size, w->other), small = min(w->size, w->other);
-	s64 lost = more * large * small / (large - small);
+	s64 large = min((s64)max(w->size, w->other), all_of(w));
+	s64 small = min((s64)min(w->size, w->other), all_of(w)), lost;
 
+	/* The same requests were inside at both. */
+	if (large - small <= small / 8)
+		return;
+	lost = more * large * small / (large - small);
 	w->lost += (lost - w->lost) * (w->epochs / 2) / (2 * PAIRS_MOST);
 }
 
@@ -217,26 +247,40 @@ static void judge_half(struct window *w, const struct window_look *l, u32 price)
 		end_trial(w, less, false);
 }
 
+/* Returns what a window that loses the price loses to the larger one of the trial. */
+static s64 part_of_price(const struct window *w, u32 price)
+{
+	s64 small = w->size, all = max(all_of(w), small + 1);
+	s64 large = min((s64)w->other, all);
+
+	return price * (large - small) * all / (large * (all - small));
+}
+
+/* Returns the change of the drive's rate by Little's law. */
+static s64 service_change(const struct window *w)
+{
+	const struct window_epoch *e = w->whole;
+
+	return change(rate_at(w->size, e[0].service_ns, e[0].done),
+		      rate_at(w->other, e[1].service_ns, e[1].done));
+}
+
 static void judge_double(struct window *w, const struct window_look *l,
 			 u32 price)
 {
 	const struct window_tried *t = &l->tried;
 	u32 n = w->epochs / 2;
-	struct estimate e = work_change(w);
-	s64 more = e.mean;
 	bool hurt = hurts(t);
+	struct estimate e = hurt ? mean_change(w) : work_change(w);
+	s64 more = e.mean;
 	s64 needed = 0;
 
 	/* It takes more than chance to make the drive's queues longer for no tenant. */
-	if (!hurt && w->whole[0].ns && w->whole[1].ns)
-		more = min(more, change(rate_at(w->size, &w->whole[0]),
-					rate_at(w->other, &w->whole[1])));
-	/*
-	 * If a tenant lacks, work is lost already.  A window that loses the price loses
-	 * half of it to its double.
-	 */
+	if (!hurt && w->whole[0].service_ns && w->whole[1].service_ns)
+		more = min(more, service_change(w));
+	/* If a tenant lacks, work is lost already. */
 	if (hurt)
-		needed = lacks(t->met[0]) ? price / 2 : price;
+		needed = lacks(t->met[0]) ? part_of_price(w, price) : price;
 	needed = max(needed, (s64)WORK_GAIN);
 	/* What a tenant has is not taken from it on little evidence. */
 	if (more - e.error > needed && (!hurt || n >= PAIRS_MOST / 2))
@@ -260,17 +304,22 @@ static void end_pair(struct window *w, const struct window_look *l, u32 price)
 		judge_double(w, l, price);
 }
 
+static void add_look(struct window_epoch *e, const struct window_look *l)
+{
+	e->ns += l->ns;
+	e->cost += l->cost;
+	e->done += l->done;
+	e->service_ns += l->service_ns;
+}
+
 static void try_on(struct window *w, const struct window_look *l, u32 price)
 {
 	u32 now = arm_of(w->epochs);
 	struct window_epoch *e = &w->epoch[now];
 
 	w->pressed |= now && l->waits;
-	e->ns += l->ns;
-	e->cost += l->cost;
-	e->done += l->done;
-	w->whole[now].ns += l->in_window.ns;
-	w->whole[now].done += l->in_window.done;
+	add_look(e, l);
+	add_look(&w->whole[now], l);
 	if (e->done < EPOCH_DONE)
 		return;
 	w->epochs++;
@@ -303,20 +352,23 @@ static void resize(struct window *w, u32 size)
 	w->fills = true;
 }
 
-/* Another doubling, if the last one was of use.  Otherwise it is taken back. */
+/*
+ * Another doubling if queues wait, and if the last one was of use.  Otherwise it is taken
+ * back.
+ */
 static void grow(struct window *w, const struct window_look *l, u32 most)
 {
-	u64 rate = l->in_window.ns ? rate_at(w->size, &l->in_window) : 0;
-	const struct window_epoch e[2] = {
-		w->before,
-		{ .ns = l->ns, .cost = l->cost, .done = l->done },
-	};
-	s64 more = max(requests_change(e), costs_change(e));
+	u64 rate = l->service_ns ? rate_at(w->size, l->service_ns, l->done) : 0;
+	struct window_epoch e[2] = { w->before };
+	s64 more;
 	bool pays;
 
+	add_look(&e[1], l);
+	more = max(requests_change(e), costs_change(e));
 	if (w->rate && rate)
 		more = min(more, change(w->rate, rate));
-	pays = !e[0].ns || more >= GROWTH;
+	/* At the known size there is nothing to compare with. */
+	pays = w->size == w->known || more >= GROWTH;
 	if (!pays) {
 		resize(w, w->known);
 		w->grows = false;
@@ -325,6 +377,8 @@ static void grow(struct window *w, const struct window_look *l, u32 most)
 	w->before = e[1];
 	w->rate = rate;
 	w->known = w->size;
+	if (!l->waits)
+		return;
 	w->grows = w->size < most;
 	resize(w, min(2 * w->size, most));
 }
@@ -332,25 +386,27 @@ static void grow(struct window *w, const struct window_look *l, u32 most)
 u32 window_next(struct window *w, const struct window_look *l, u32 price,
 		u32 most)
 {
-	u32 other;
+	u32 present = (u32)min(l->present, (u64)PRESENT_MOST), other;
 
 	w->size = min(w->size, most);
 	w->known = min(w->known, most);
 	w->met -= w->met / 4;
 	w->met += l->met / 4;
+	if (!w->present)
+		w->present = 4 * present;
+	w->present += present - w->present / 4;
 	if (w->other)
 		w->looks++;
 	if (w->fills) {
 		w->fills = false;
 	} else if (w->other) {
 		try_on(w, l, price);
-	} else if (w->grows && l->waits) {
+	} else if (w->grows && (l->waits || l->used > w->known)) {
 		grow(w, l, most);
 	} else {
-		/* No queue waits, so the last doubling shows nothing. */
+		/* The last doubling was not used, and shows nothing. */
 		if (w->grows)
-			resize(w,
-			       max((u32)min(l->used, (u64)w->size), w->known));
+			resize(w, w->known);
 		w->half.looks -= min(w->half.looks, 1U);
 		w->twice.looks -= min(w->twice.looks, 1U);
 		other = next_trial(w, l, most);

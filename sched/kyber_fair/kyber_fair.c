@@ -231,8 +231,11 @@ static void record(struct kyber_fair *k, const struct io *io, u64 now)
 
 static void kyber_complete(struct io *io, u64 now, struct wake *wake)
 {
-	/* A polled request ends when its tenant reaps it, at any time. */
-	if ((io->flags & (IO_OUT | IO_EXEMPT | IO_POLLED)) == IO_OUT)
+	/*
+	 * A polled request ends when its tenant reaps it, at any time.  One that passes
+	 * for isolation goes first, so its time is not that of its domain.
+	 */
+	if ((io->flags & (IO_OUT | IO_FIRST | IO_POLLED)) == IO_OUT)
 		record(kyber_of(io->queue->sched), io, now);
 	budget_complete(io, now, wake);
 }

@@ -68,6 +68,8 @@
  * Urgent and polled requests.  An urgent request (IO_URGENT: metadata, swap, or
  * sent back by a driver) passes all others, up to a bound (core/urgent.h).  It
  * is charged, so its flow pays afterwards, and it takes a slot if one is free.
+ * A request that passes for isolation (IO_FIRST) goes behind those, before the head of
+ * its queue, and waits for a slot with a rank (core/slots.h).
  * A polled request (IO_POLLED) has its slot for a lease (core/slots.h).
  *
  * Limits.  While a CPU cannot run its queue (preempted, interrupts off), the
@@ -305,8 +307,8 @@ static inline void withdraw(struct mqfq *m, struct queue *q)
 static bool stays_parked(const struct mqfq *m, const struct queue *q,
 			 vtime_t head_tag)
 {
-	return q->state == DISPATCH_THROTTLED && !q->urgent.head && !q->drain &&
-	       mindicator_tag(&m->tags, q->index) == head_tag &&
+	return q->state == DISPATCH_THROTTLED && !queue_passes(q) &&
+	       !q->drain && mindicator_tag(&m->tags, q->index) == head_tag &&
 	       !token_peek(&m->slots.tree, q->home) &&
 	       wheel_has(&m->wheel, q->index, mqfq_queue_of(q)->bucket);
 }
@@ -382,14 +384,21 @@ static vtime_t clamp_lag(struct mqfq *m, struct queue *q, vtime_t head_tag)
 static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 			  vtime_t head_tag, struct wake *wake)
 {
-	if ((io->flags & IO_URGENT) || q->drain)
+	if (io_is_counted(io) || q->drain)
 		return true;
-
-	if (!mqfq_queue_of(q)->published ||
-	    mindicator_tag(&m->tags, q->index) != head_tag)
+	if ((io->flags & IO_FIRST) && slots_borrow(&m->slots, q->home)) {
+		slots_give_io(&m->slots, q->home, io);
+		return true;
+	}
+	/* With VTIME_NONE, all requests here pass. */
+	if (head_tag != VTIME_NONE &&
+	    (!mqfq_queue_of(q)->published ||
+	     mindicator_tag(&m->tags, q->index) != head_tag))
 		publish(m, q, head_tag, wake);
-	if (!slots_wait(&m->slots, q->home))
+	if (!slots_wait(&m->slots, q->home)) {
+		slots_rank(&m->slots, q->home, io->flags & IO_FIRST);
 		return false;
+	}
 	slots_give_io(&m->slots, q->home, io);
 	return true;
 }
@@ -399,8 +408,6 @@ static __always_inline bool get_slot(struct mqfq *m, struct queue *q,
 				     struct io *io, vtime_t head_tag,
 				     struct wake *wake)
 {
-	if (io->flags & IO_EXEMPT)
-		return true;
 	if (unlikely(!slots_try(&m->slots, q->home)))
 		return wait_for_slot(m, q, io, head_tag, wake);
 	slots_give_io(&m->slots, q->home, io);
@@ -425,6 +432,21 @@ static enum dispatch_result give_up(struct mqfq *m, struct queue *q,
 	return why;
 }
 
+static enum dispatch_result no_slot(struct queue *q)
+{
+	queue_set_state(q, DISPATCH_NO_SLOT);
+	WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
+	return DISPATCH_NO_SLOT;
+}
+
+/* @io has left the lists of @q, and goes. */
+static struct io *sent(struct queue *q, struct io *io, u64 now)
+{
+	queue_dispatched(q, io, now);
+	queue_set_state(q, DISPATCH_IO);
+	return io;
+}
+
 enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 				   struct wake *wake)
 {
@@ -441,12 +463,12 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 		return DISPATCH_THROTTLED;
 	}
 	withdraw(m, q);
-	if (unlikely(q->urgent.head)) {
-		io = engine_take_urgent(q);
-		get_slot(m, q, io, head_tag, wake);
-		queue_dispatched(q, io, now);
-		queue_set_state(q, DISPATCH_IO);
-		*out = io;
+	io = engine_passer(q);
+	if (unlikely(io)) {
+		if (!get_slot(m, q, io, head_tag, wake))
+			return no_slot(q);
+		engine_take_passer(q);
+		*out = sent(q, io, now);
 		return DISPATCH_IO;
 	}
 	if (head_tag == VTIME_NONE)
@@ -455,18 +477,13 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 		return give_up(m, q, DISPATCH_THROTTLED, now, wake);
 	head_tag = clamp_lag(m, q, head_tag);
 	io = first_io(q);
-	if (!get_slot(m, q, io, head_tag, wake)) {
-		queue_set_state(q, DISPATCH_NO_SLOT);
-		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
-		return DISPATCH_NO_SLOT;
-	}
+	if (!get_slot(m, q, io, head_tag, wake))
+		return no_slot(q);
 	take_first(q);
-	queue_dispatched(q, io, now);
-	queue_set_state(q, DISPATCH_IO);
+	*out = sent(q, io, now);
 	set_head_tag(q, queue_head_tag(q));
 	if (mq->published)
 		publish(m, q, q->head_tag, wake);
-	*out = io;
 	return DISPATCH_IO;
 }
 
@@ -511,7 +528,7 @@ static bool forgotten(const struct queue *q)
 	const struct mqfq *m = mqfq_of(q);
 	vtime_t head_tag = READ_ONCE(q->head_tag);
 
-	if (head_tag == VTIME_NONE)
+	if (head_tag == VTIME_NONE && !READ_ONCE(q->nr))
 		return false;
 	/* It waits for a slot, and a drive that stalls frees none. */
 	if (queue_set_has(&m->slots.ready, q->home))

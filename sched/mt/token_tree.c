@@ -38,6 +38,16 @@ bool token_root_take(struct token_tree *t)
 	return token_count_take(&t->root.free);
 }
 
+bool token_owe(struct token_tree *t, u32 most)
+{
+	s64 free = atomic64_read(&t->root.free);
+
+	while (free > -(s64)most)
+		if (atomic64_try_cmpxchg(&t->root.free, &free, free - 1))
+			return true;
+	return false;
+}
+
 bool token_peek(const struct token_tree *t, u32 queue)
 {
 	return atomic64_read(&t->leaf[queue].free) > 0 ||

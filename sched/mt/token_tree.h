@@ -19,7 +19,7 @@
  *	take            -     -     -     -     -
  *	steal           -     -     -     -     -
  *	put             -     -     -     -     -
- *	give            -     -     -     -     -
+ *	give, owe       -     -     -     -     -
  *	resize          -     -     -     -     X
  *   X: the caller serialises these calls.
  *   -: these calls may run concurrently.
@@ -31,7 +31,8 @@
  *
  * Debt.  If D is lowered below the slots in use, the difference is a debt: a
  * negative count at the root.  A putter repays the debt before it frees a slot,
- * and a root in debt gives no slot.
+ * and a root in debt gives no slot.  A taker may make a small debt, too: token_owe().
+ * It does not look into other leaves, so slots may be free beside that debt.
  *
  * Stealing.  Slots in the leaf of an idle queue stay available to the other
  * queues.  A queue that finds no slot in its leaf and the root first announces
@@ -73,7 +74,7 @@ struct token_tree {
 int token_tree_init(struct token_tree *t, u32 nr_queues, u32 depth);
 void token_tree_deinit(struct token_tree *t);
 
-/* Are more slots in use than D, because D was lowered?  A snapshot. */
+/* Are more slots in use than D?  A snapshot. */
 static inline bool token_in_debt(const struct token_tree *t)
 {
 	return atomic64_read(&t->root.free) < 0;
@@ -81,6 +82,12 @@ static inline bool token_in_debt(const struct token_tree *t)
 
 /* Slow path of token_take(): a slot from the root. */
 bool token_root_take(struct token_tree *t);
+
+/*
+ * Takes a slot from the root, where the debt may be @most then.  Fully ordered if it
+ * succeeds.
+ */
+bool token_owe(struct token_tree *t, u32 most);
 
 /* Slow path of token_put(): repays one slot.  False if there is no debt. */
 bool token_repay(struct token_tree *t);
@@ -119,7 +126,7 @@ static inline bool token_leaf_take_many(struct token_tree *t, u32 queue, u32 n)
  * Puts a free slot into the leaf of @queue.  The putter adds the slot (fully
  * ordered) and then looks at the debt.  The resizer makes the debt (fully
  * ordered) in token_resize() and then looks at the leaves.  One of the two sees
- * the other, so no free slot stays beside a debt.
+ * the other, so no free slot stays beside a debt of the resizer.
  */
 static inline void token_leaf_free(struct token_tree *t, u32 queue)
 {

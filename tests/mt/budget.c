@@ -79,10 +79,13 @@ static u32 domain_of(const struct scenario *s, const struct io *io)
 	return ops->domain ? ops->domain(io) : 0;
 }
 
+/* Returns D of the domain of @io, with the slots beyond it. */
 static s64 most_slots(const struct scenario *s, const struct io *io)
 {
-	return budget(s)->ops->domain ? domain_depth_most(io->op) :
-					s->host.sched.params.depth;
+	u32 depth = budget(s)->ops->domain ? domain_depth_most(io->op) :
+					     s->host.sched.params.depth;
+
+	return (s64)depth + slots_beyond(depth);
 }
 
 static struct test_io *test_io_of(struct io *io)
@@ -279,14 +282,21 @@ static void check_credit(const struct flow *f)
 		      (s64)budget_spent(f) + credit_left(&bf->credit));
 }
 
+static u32 requests_from(const struct io *io)
+{
+	u32 nr = 0;
+
+	for (; io; io = io->next)
+		nr++;
+	return nr;
+}
+
 static u32 requests_in(const struct budget_lane *lane)
 {
-	const struct io *io;
 	u32 nr = 0;
 
 	for (; lane; lane = lane->next)
-		for (io = lane->fifo.head; io; io = io->next)
-			nr++;
+		nr += requests_from(lane->fifo.head);
 	return nr;
 }
 
@@ -294,17 +304,15 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 {
 	const struct budget_queue *bq = budget_queue_of(q);
 	const struct budget_lane *lane;
-	const struct io *io;
-	u32 runnable = 0, to_adopt = 0, domain;
+	u32 runnable = requests_from(q->passing.head), domain;
 
-	for (io = q->to_adopt.head; io; io = io->next)
-		to_adopt++;
 	for (domain = 0; domain < budget(s)->ops->nr_domains; domain++) {
 		threads_check(!slots_forgot(&budget(s)->slots[domain],
 					    q->index));
 		runnable += requests_in(bq->runnable[domain].head);
 	}
-	threads_check(runnable + requests_in(bq->exhausted.head) + to_adopt ==
+	threads_check(runnable + requests_in(bq->exhausted.head) +
+			      requests_from(q->to_adopt.head) ==
 		      q->nr);
 	threads_check(!runnable || q->state == DISPATCH_NO_SLOT);
 	for (lane = bq->exhausted.head; lane; lane = lane->next)

@@ -133,6 +133,8 @@ static void insert(struct scenario *s, const struct op *op)
 			   .op = (u8)op->domain };
 	if (s->params.urgent && op->pick % 16 == 0)
 		io->flags = IO_URGENT;
+	WRITE_ONCE(io->flow->isolation.pass_until,
+		   s->params.urgent && op->pick % 8 == 1 ? UINT64_MAX : 0);
 	wake_init(&wake);
 	budget_insert(&s->queue[op->queue], io, s->now, &wake);
 	dispatch(s, op->queue, &wake);
@@ -258,7 +260,7 @@ static void check_queue(const struct scenario *s, u32 queue)
 {
 	const struct budget_queue *bq = budget_queue_of(&s->queue[queue]);
 	const struct budget_lane *lane;
-	bool runnable = false;
+	bool runnable = s->queue[queue].passing.head != NULL;
 	u32 i;
 
 	/* A queue that does not wait for a slot is not in a set of slots.h. */

@@ -30,6 +30,7 @@ static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
 struct op {
 	enum { RUN, INSERT, FINISH, BLOCK, UNBLOCK, RESHARE, TUNE } kind;
 	u32 queue, flow, bytes, pick;
+	bool passes;		/* INSERT: for isolation */
 	struct sched_params params;
 };
 
@@ -123,6 +124,7 @@ static void insert(struct scenario *s, const struct op *op)
 	const struct sched_ops *ops = s->sched.ops;
 	struct queue *q = &s->queue[op->queue];
 	u32 n = min(1 + op->pick % 3, IOS - s->nr_ios);
+	struct flow *f = s->flow[op->flow];
 	struct io *io, *next;
 	struct wake wake;
 	bool sent;
@@ -131,6 +133,7 @@ static void insert(struct scenario *s, const struct op *op)
 		return;
 	io = new_ios(s, op, n);
 	wake_init(&wake);
+	WRITE_ONCE(f->isolation.pass_until, op->passes ? UINT64_MAX : 0);
 	sent = !is_blocked(s, op->queue) && ops->send(q, io, n, 0, &wake);
 	for (; io; io = next) {
 		next = io->next;
@@ -314,6 +317,7 @@ static struct op random_op(struct random *r)
 		.queue = random_below(r, QUEUES),
 		.flow = random_below(r, FLOWS),
 		.bytes = random_once_in(r, 4) ? 65536 : 4096,
+		.passes = random_once_in(r, 3),
 		.pick = random_below(r, IOS),
 		.params = random_params(r),
 	};

@@ -24,6 +24,7 @@ static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
 
 enum op_kind {
 	TAKE,
+	BORROW,
 	PUT,
 	LEAVE,
 	RESIZE,
@@ -95,11 +96,21 @@ static void take(struct scenario *s, u32 queue)
 		slots_lease(&s->slots, queue);
 	if (got)
 		stop(s, queue, &wake);
-	else if (s->parts) {
+	else
 		slots_rank(&s->slots, queue, s->first[queue]);
+	if (!got && s->parts)
 		slots_hand_over(&s->slots, queue, &wake);
-	}
 	act(s, &wake);
+}
+
+/* A request passes.  The queue may wait for another one, and goes on to do so. */
+static void borrow(struct scenario *s, u32 queue)
+{
+	if (!slots_borrow(&s->slots, queue))
+		return;
+	s->sent[queue]++;
+	if (s->polls[queue])
+		slots_lease(&s->slots, queue);
 }
 
 static void leave(struct scenario *s, u32 queue)
@@ -157,6 +168,9 @@ static void run(struct scenario *s, const struct op *op)
 	switch (op->kind) {
 	case TAKE:
 		take(s, op->queue);
+		break;
+	case BORROW:
+		borrow(s, op->queue);
 		break;
 	case PUT:
 		put(s, op->queue);

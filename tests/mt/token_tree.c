@@ -8,6 +8,7 @@ enum {
 	QUEUES		= 96,
 	MEETINGS	= 60,
 	STEPS		= 500,
+	BEYOND		= 2,		/* slots beyond D */
 };
 
 struct scenario {
@@ -15,7 +16,7 @@ struct scenario {
 	u32 threads;
 	bool resizing;		/* the first member changes D */
 	atomic64_t in_use;
-	atomic64_t taken, stolen;
+	atomic64_t taken, stolen, owed;
 	s64 most;		/* greatest D */
 };
 
@@ -48,7 +49,16 @@ static bool get(struct scenario *s, u32 queue, bool steal)
 	if (!got)
 		return false;
 	atomic64_inc(steal ? &s->stolen : &s->taken);
-	threads_check(atomic64_inc_return(&s->in_use) <= s->most);
+	threads_check(atomic64_inc_return(&s->in_use) <= s->most + BEYOND);
+	return true;
+}
+
+static bool owe(struct scenario *s)
+{
+	if (!token_owe(&s->slots, BEYOND))
+		return false;
+	atomic64_inc(&s->owed);
+	threads_check(atomic64_inc_return(&s->in_use) <= s->most + BEYOND);
 	return true;
 }
 
@@ -74,6 +84,8 @@ static u32 step(struct scenario *s, struct random *r, bool resizing, u32 slots)
 		put(s, queue);
 		return slots - 1;
 	case 6:
+		if (random_once_in(r, 4))
+			return slots + owe(s);
 		token_give(&s->slots, queue, other);
 		return slots;
 	default:
@@ -117,8 +129,9 @@ static void run_scenario(struct random *r, bool resizing, u32 depth)
 	while (token_steal(&s.slots, 0, NULL))
 		free++;
 	threads_check(free == s.slots.depth);
-	threads_seen(atomic64_read(&s.taken) && atomic64_read(&s.stolen),
-		     "slots that were taken and stolen");
+	threads_seen(atomic64_read(&s.taken) && atomic64_read(&s.stolen) &&
+			     atomic64_read(&s.owed),
+		     "slots that were taken, stolen and owed");
 	token_tree_deinit(&s.slots);
 }
 

@@ -138,7 +138,8 @@ static void check_lanes(struct host *h, const struct host_queue *hq)
 	const struct budget *b = budget_of(&h->sched);
 	const struct budget_queue *bq = budget_queue_of(&hq->q);
 	u32 domain, counted = count_lanes(bq->exhausted.head) +
-			      count_fifo(hq->q.to_adopt.head);
+			      count_fifo(hq->q.to_adopt.head) +
+			      count_fifo(hq->q.passing.head);
 
 	for (domain = 0; domain < b->ops->nr_domains; domain++)
 		counted += count_lanes(bq->runnable[domain].head);

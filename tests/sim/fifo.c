@@ -12,8 +12,6 @@ struct fifo {
 /* Returns false if @io needs a slot and none of @depth is free. */
 static bool fifo_take_slot(struct fifo *f, struct io *io, u32 depth)
 {
-	if (io->flags & IO_EXEMPT)
-		return true;
 	if (f->out >= depth)
 		return false;
 	io->flags |= IO_SLOT;

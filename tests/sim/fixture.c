@@ -313,14 +313,15 @@ static void fixture_dispatched(void *arg, struct host_io *hio)
 
 	r->dispatched++;
 	fixture_digest(r, hio);
-	if (r->watch_urgent && (hio->io.flags & IO_URGENT) &&
+	if (r->watch_urgent && io_is_counted(&hio->io) &&
 	    host_now(r->host) > hio->io.insert_ns)
 		case_fail(r->test_case, "an urgent io waited for %llu ns",
 			  host_now(r->host) - hio->io.insert_ns);
 	if (fixture_is_mqfq(r) && !(hio->io.flags & IO_URGENT))
 		check_published(r, hio->io.queue);
-	if ((hio->io.flags & IO_EXEMPT) && (hio->io.flags & IO_SLOT))
-		case_fail(r->test_case, "an exempt io holds a slot");
+	if ((hio->io.flags & IO_FIRST) && !(hio->io.flags & IO_SLOT) &&
+	    !hio->io.queue->drain)
+		case_fail(r->test_case, "an io passes without a slot");
 	if (!r->bound.on)
 		return;
 	r->bound.dispatched[hio->flow->id] += hio->io.cost;

@@ -277,11 +277,26 @@ TEST(urgent_request_passes_and_pays_once)
 	scenario_deinit();
 }
 
-/* An exempt request spends, but takes no slot. */
-TEST(exempt_request_pays_and_takes_no_slot)
+/* A request passes for isolation: the next slot is for it. */
+static struct io *insert_passer(struct hooks *s, u32 queue, struct flow *f,
+				enum io_op op)
+{
+	struct io *io;
+
+	WRITE_ONCE(f->isolation.pass_until, UINT64_MAX);
+	io = hooks_insert_op(s, queue, f, op, 4096, 0);
+	WRITE_ONCE(f->isolation.pass_until, 0);
+	return io;
+}
+
+/*
+ * The first one goes beyond D = 1.  The second one spends without credit, and goes
+ * before a queue that has waited for longer.
+ */
+TEST(request_that_passes_pays_and_has_the_next_slot)
 {
 	struct hooks *s = &scenario;
-	struct io *io, *exempt;
+	struct io *io, *beyond, *passer;
 	s64 before;
 
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
@@ -289,17 +304,54 @@ TEST(exempt_request_pays_and_takes_no_slot)
 	io = hooks_next(s, 0);
 	hooks_read(s, 0, s->flow[0]);
 	hooks_dispatch(s, 0, DISPATCH_NO_SLOT);
-	before = left(s, 0);
-	hooks_insert_op(s, 1, s->flow[0], IO_READ, 4096, IO_EXEMPT);
-	exempt = hooks_next(s, 1);
-	assert_false(exempt->flags & IO_SLOT);
-	assert_int_equal(left(s, 0), before - 4096);
+	beyond = insert_passer(s, 1, s->flow[1], IO_READ);
+	assert_ptr_equal(hooks_next(s, 1), beyond);
+	passer = insert_passer(s, 1, s->flow[1], IO_READ);
+	hooks_dispatch(s, 1, DISPATCH_NO_SLOT);
+	before = left(s, 1);
 	s->woken = 0;
-	hooks_complete(s, exempt);
+	hooks_complete(s, beyond);
 	assert_int_equal(s->woken, 0);
 	hooks_complete(s, io);
+	assert_int_equal(s->woken, BIT_ULL(1));
+	assert_ptr_equal(hooks_next(s, 1), passer);
+	assert_true(passer->flags & IO_SLOT);
+	assert_int_equal(left(s, 1), before - 4096);
+	s->woken = 0;
+	hooks_complete(s, passer);
 	assert_int_equal(s->woken, BIT_ULL(0));
 	hooks_complete(s, hooks_next(s, 0));
+	scenario_deinit();
+}
+
+/*
+ * A read passes, and waits for a slot.  Another read does not go.  Writes that came
+ * later do, and one that passes goes before one that does not.
+ */
+TEST(request_that_passes_waits_for_its_domain_alone)
+{
+	struct hooks *s = &scenario;
+	struct io *io, *beyond, *passer, *write;
+
+	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
+	hooks_read(s, 0, s->flow[0]);
+	io = hooks_next(s, 0);
+	insert_passer(s, 0, s->flow[1], IO_READ);
+	beyond = hooks_next(s, 0);
+	passer = insert_passer(s, 0, s->flow[1], IO_READ);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_insert_op(s, 0, s->flow[0], IO_WRITE, 4096, 0);
+	write = hooks_next(s, 0);
+	assert_int_equal(write->op, IO_WRITE);
+	hooks_complete(s, write);
+	hooks_insert_op(s, 0, s->flow[0], IO_WRITE, 4096, 0);
+	write = insert_passer(s, 0, s->flow[1], IO_WRITE);
+	assert_ptr_equal(hooks_next(s, 0), write);
+	hooks_dispatch(s, 0, DISPATCH_NO_SLOT);
+	hooks_complete(s, beyond);
+	hooks_complete(s, io);
+	assert_ptr_equal(hooks_next(s, 0), passer);
+	hooks_drain(s);
 	scenario_deinit();
 }
 

@@ -245,22 +245,88 @@ TEST(slots_are_for_ios_that_may_wait)
 
 	open_mock(2);
 	f = hooks_flow(&h, 100);
-	insert_flagged(0, f, IO_EXEMPT);
-	hooks_next(&h, 0);
-	assert_int_equal(slots_used(slots()), 0);
 	insert_flagged(0, f, IO_URGENT);
 	io = hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots()), 1);
 	hooks_send(&h, 0, f, 1);
 	assert_int_equal(slots_used(slots()), 2);
-	/* Without a free slot the urgent and the exempt ones go all the same. */
+	/* Without a free slot the urgent one goes all the same. */
 	insert_flagged(0, f, IO_URGENT);
-	insert_flagged(0, f, IO_EXEMPT);
-	hooks_next(&h, 0);
 	hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots()), 2);
 	hooks_complete(&h, io);
 	assert_int_equal(slots_used(slots()), 1);
+	close_mock();
+}
+
+/*
+ * The first one goes beyond D = 1.  The second one waits: before the lane of its queue,
+ * and before a queue that waited first.
+ */
+TEST(io_that_passes_has_the_next_slot)
+{
+	struct io *first, *beyond, *passer;
+	struct flow *f;
+
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	hooks_read(&h, 0, f);
+	first = hooks_next(&h, 0);
+	hooks_read(&h, 0, f);
+	hooks_dispatch(&h, 0, DISPATCH_NO_SLOT);
+	hooks_read(&h, 1, f);
+	WRITE_ONCE(f->isolation.pass_until, UINT64_MAX);
+	beyond = hooks_read(&h, 1, f);
+	assert_ptr_equal(hooks_next(&h, 1), beyond);
+	assert_int_equal(slots_used(slots()), 2);
+	passer = hooks_read(&h, 1, f);
+	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
+	h.woken = 0;
+	hooks_complete(&h, beyond);
+	assert_int_equal(h.woken, 0);
+	hooks_complete(&h, first);
+	assert_int_equal(h.woken, BIT_ULL(1));
+	assert_ptr_equal(hooks_next(&h, 1), passer);
+	assert_int_equal(slots_used(slots()), 1);
+	close_mock();
+}
+
+/* A driver sent it back, and another queue has its slot. */
+TEST(io_that_passed_waits_for_no_slot_when_it_comes_back)
+{
+	struct io *passer;
+	struct flow *f;
+
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	WRITE_ONCE(f->isolation.pass_until, UINT64_MAX);
+	hooks_send(&h, 0, f, 1);
+	hooks_read(&h, 0, f);
+	passer = hooks_next(&h, 0);
+	hooks_requeue(&h, passer);
+	hooks_send(&h, 1, f, 1);
+	hooks_insert_again(&h, passer);
+	assert_ptr_equal(hooks_next(&h, 0), passer);
+	assert_false(passer->flags & IO_SLOT);
+	assert_int_equal(slots_used(slots()), 2);
+	close_mock();
+}
+
+/* One that is urgent needs no slot, so it goes before one that waits for its slot. */
+TEST(urgent_io_does_not_wait_behind_one_that_passes)
+{
+	struct io *urgent;
+	struct flow *f;
+
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	WRITE_ONCE(f->isolation.pass_until, UINT64_MAX);
+	hooks_send(&h, 0, f, 2);
+	hooks_read(&h, 0, f);
+	hooks_dispatch(&h, 0, DISPATCH_NO_SLOT);
+	urgent = insert_flagged(0, f, IO_URGENT);
+	assert_ptr_equal(hooks_next(&h, 0), urgent);
+	hooks_dispatch(&h, 0, DISPATCH_NO_SLOT);
 	close_mock();
 }
 

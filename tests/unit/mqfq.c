@@ -76,18 +76,24 @@ static struct io *send(u32 queue, struct flow *f)
 	return dispatch(queue);
 }
 
-/* Exempt requests take no slots, so the order alone may stop them. */
-static void send_exempt(u32 queue, struct flow *f, u32 n)
+/* A request that waits for no slot, so the order alone may stop it. */
+static void insert_slotless(u32 queue, struct flow *f)
+{
+	insert(queue, f)->flags |= IO_URGENT;
+	atomic64_inc(&f->urgent.passing);
+}
+
+static void send_slotless(u32 queue, struct flow *f, u32 n)
 {
 	while (n--) {
-		hooks_insert(&h, queue, f, BYTES, IO_EXEMPT);
-		dispatch(queue);
+		insert_slotless(queue, f);
+		hooks_complete(&h, dispatch(queue));
 	}
 }
 
-static void exempt_is_throttled(u32 queue, struct flow *f)
+static void slotless_is_throttled(u32 queue, struct flow *f)
 {
-	hooks_insert(&h, queue, f, BYTES, IO_EXEMPT);
+	insert_slotless(queue, f);
 	hooks_dispatch(&h, queue, DISPATCH_THROTTLED);
 }
 
@@ -129,8 +135,8 @@ TEST(queue_goes_at_most_t_ahead_of_one_that_waits)
 
 	open_rivals(T, 2, BYTES, io);
 	/* Tags 16, 24, .. 64 KiB. */
-	send_exempt(0, flow[0], 7);
-	exempt_is_throttled(0, flow[0]);
+	send_slotless(0, flow[0], 7);
+	slotless_is_throttled(0, flow[0]);
 	assert_int_equal(head_tag(0), 72 * KIB);
 	assert_int_equal(h.queue[0].state, DISPATCH_THROTTLED);
 	assert_int_equal(h.queue[0].stats.throttled, 1);
@@ -141,7 +147,7 @@ TEST(queue_goes_at_most_t_ahead_of_one_that_waits)
 	assert_int_equal(vt(), 8 * KIB);
 	assert_int_equal(h.woken, BIT_ULL(0));
 	assert_int_equal(tag(dispatch(0)), 72 * KIB);
-	exempt_is_throttled(0, flow[0]);
+	slotless_is_throttled(0, flow[0]);
 	assert_int_equal(h.queue[0].stats.throttled, 2);
 	close_mqfq();
 }
@@ -152,8 +158,8 @@ TEST(throttled_queue_is_woken_when_it_is_due)
 	struct io *io[2];
 
 	open_rivals(T, 4, BYTES / 2, io);
-	send_exempt(0, flow[0], 7);
-	exempt_is_throttled(0, flow[0]);
+	send_slotless(0, flow[0], 7);
+	slotless_is_throttled(0, flow[0]);
 	complete_both(io);
 	hooks_complete(&h, dispatch(1));
 	assert_int_equal(vt(), 4 * KIB);
@@ -170,9 +176,9 @@ TEST(throttled_queue_names_the_one_that_holds_it_back)
 	struct io *io[2];
 
 	open_rivals(T, 1, BYTES, io);
-	send_exempt(0, flow[0], 7);
+	send_slotless(0, flow[0], 7);
 	h.tick_ns = 0;
-	exempt_is_throttled(0, flow[0]);
+	slotless_is_throttled(0, flow[0]);
 	assert_int_equal(h.pinned_by, 1);
 	assert_int_equal(h.tick_ns, h.now + PINNED_NS);
 	close_mqfq();
@@ -183,11 +189,11 @@ TEST(lone_queue_is_never_throttled)
 {
 	open_mqfq(T, 1);
 	/* Tags 0, 4, .. 136 KiB; at 68 and 136 it is more than T ahead. */
-	send_exempt(0, flow[0], 17);
+	send_slotless(0, flow[0], 17);
 	assert_int_equal(vt(), 0);
-	send_exempt(0, flow[0], 1);
+	send_slotless(0, flow[0], 1);
 	assert_int_equal(vt(), 68 * KIB);
-	send_exempt(0, flow[0], 17);
+	send_slotless(0, flow[0], 17);
 	assert_int_equal(vt(), 136 * KIB);
 	assert_int_equal(h.queue[0].stats.throttled, 0);
 	assert_true(mindicator_min(&mqfq()->tags) == VTIME_NONE);
@@ -200,7 +206,7 @@ TEST(queue_follows_the_least_tag_at_t_0)
 	struct io *io[2];
 
 	open_rivals(0, 2, BYTES, io);
-	exempt_is_throttled(0, flow[0]);
+	slotless_is_throttled(0, flow[0]);
 	assert_int_equal(head_tag(0), 16 * KIB);
 	complete_both(io);
 	hooks_complete(&h, dispatch(1));
@@ -223,8 +229,8 @@ TEST(queue_that_dispatches_is_not_woken)
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 2, BYTES, io);
 		if (thresholds[i])
-			send_exempt(0, flow[0], 7);
-		exempt_is_throttled(0, flow[0]);
+			send_slotless(0, flow[0], 7);
+		slotless_is_throttled(0, flow[0]);
 		hooks_insert(&h, 0, flow[0], BYTES, IO_URGENT);
 		assert_true(dispatch(0)->flags & IO_URGENT);
 		assert_int_equal(h.queue[0].state, DISPATCH_IO);
@@ -247,8 +253,8 @@ TEST(early_queue_is_parked_again)
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 2, BYTES, io);
 		if (thresholds[i])
-			send_exempt(0, flow[0], 7);
-		exempt_is_throttled(0, flow[0]);
+			send_slotless(0, flow[0], 7);
+		slotless_is_throttled(0, flow[0]);
 		hooks_dispatch(&h, 0, DISPATCH_THROTTLED);
 		complete_both(io);
 		hooks_complete(&h, dispatch(1));
@@ -264,8 +270,8 @@ TEST(draining_queue_waits_for_nothing)
 	struct io *io[2];
 
 	open_rivals(T, 1, BYTES, io);
-	send_exempt(0, flow[0], 7);
-	exempt_is_throttled(0, flow[0]);
+	send_slotless(0, flow[0], 7);
+	slotless_is_throttled(0, flow[0]);
 	hooks_set_drain(&h, true);
 	dispatch(0);
 	dispatch(1);
@@ -345,8 +351,8 @@ TEST(throttled_queue_shows_its_new_tag)
 	struct io *io[2];
 
 	open_rivals(T, 1, BYTES, io);
-	send_exempt(0, flow[0], 7);
-	exempt_is_throttled(0, flow[0]);
+	send_slotless(0, flow[0], 7);
+	slotless_is_throttled(0, flow[0]);
 	assert_int_equal(head_tag(0), 72 * KIB);
 	/* Its share falls from a half to a third. */
 	flow_set_weight(flow[1], 200);
@@ -378,6 +384,36 @@ TEST(urgent_request_passes_and_takes_a_free_slot)
 	close_mqfq();
 }
 
+/*
+ * The first one goes beyond D = 1.  The second one waits.  Queue 0 waits as well, and
+ * for longer, but its slot is for queue 2.
+ */
+TEST(request_that_passes_has_the_next_slot)
+{
+	struct io *io, *beyond, *passer;
+
+	open_mqfq(T, 1);
+	io = send(0, flow[0]);
+	insert(0, flow[0]);
+	hooks_dispatch(&h, 0, DISPATCH_NO_SLOT);
+	WRITE_ONCE(flow[1]->isolation.pass_until, UINT64_MAX);
+	beyond = send(2, flow[1]);
+	assert_int_equal(slots_used(&mqfq()->slots), 2);
+	passer = insert(2, flow[1]);
+	hooks_dispatch(&h, 2, DISPATCH_NO_SLOT);
+	h.woken = 0;
+	hooks_complete(&h, beyond);
+	assert_int_equal(h.woken, 0);
+	hooks_complete(&h, io);
+	assert_int_equal(h.woken, BIT_ULL(2));
+	assert_ptr_equal(dispatch(2), passer);
+	assert_int_equal(slots_used(&mqfq()->slots), 1);
+	h.woken = 0;
+	hooks_complete(&h, passer);
+	assert_int_equal(h.woken, BIT_ULL(0));
+	close_mqfq();
+}
+
 /* ----------------------------------------------------------------------- lag */
 
 /*
@@ -389,9 +425,9 @@ TEST(lag_within_the_allowance_is_kept)
 	struct io *io;
 
 	open_mqfq(32 * KIB, 1);
-	send_exempt(2, flow[1], 1);
+	send_slotless(2, flow[1], 1);
 	io = insert(0, flow[0]);
-	send_exempt(2, flow[1], 5);
+	send_slotless(2, flow[1], 5);
 	assert_int_equal(vt(), 40 * KIB);
 	assert_ptr_equal(dispatch(0), io);
 	assert_int_equal(tag(io), 0);
@@ -405,7 +441,7 @@ TEST(greater_lag_is_forgotten)
 	open_mqfq(32 * KIB, 1);
 	send(3, flow[1]);
 	io = insert(0, flow[0]);
-	send_exempt(2, flow[1], 10);
+	send_slotless(2, flow[1], 10);
 	assert_int_equal(vt(), 80 * KIB);
 	hooks_dispatch(&h, 0, DISPATCH_NO_SLOT);
 	assert_int_equal(tag(io), 80 * KIB);
@@ -422,12 +458,12 @@ TEST(forgotten_lag_reorders_the_other_queues)
 	open_mqfq(32 * KIB, 4);
 	ours = insert(0, flow[0]);
 	insert(1, flow[0]);
-	send_exempt(2, flow[1], 12);
+	send_slotless(2, flow[1], 12);
 	other = insert(0, flow[1]);
 	assert_int_equal(tag(other), 96 * KIB);
 	assert_int_equal(head_tag(0), 0);
 	/* The allowance is 256 KiB. */
-	send_exempt(2, flow[1], 24);
+	send_slotless(2, flow[1], 24);
 	assert_int_equal(vt(), 280 * KIB);
 	dispatch(1);
 	assert_int_equal(tag(ours), 272 * KIB);
@@ -555,8 +591,8 @@ TEST(blocked_queue_holds_no_queue_back)
 	struct io *io[2];
 
 	open_rivals(T, 1, BYTES, io);
-	send_exempt(0, flow[0], 7);
-	exempt_is_throttled(0, flow[0]);
+	send_slotless(0, flow[0], 7);
+	slotless_is_throttled(0, flow[0]);
 	assert_int_equal(atomic64_read(&h.sched.stats.blocks), 0);
 	complete_both(io);
 	hooks_block(&h, 1);
@@ -565,7 +601,7 @@ TEST(blocked_queue_holds_no_queue_back)
 	assert_int_equal(vt(), 72 * KIB);
 	assert_int_equal(h.woken, BIT_ULL(0));
 	dispatch(0);
-	send_exempt(0, flow[0], 20);
+	send_slotless(0, flow[0], 20);
 	/* It has no tag any more that could be withdrawn. */
 	hooks_block(&h, 1);
 	assert_int_equal(atomic64_read(&h.sched.stats.blocks), 1);
@@ -616,7 +652,7 @@ TEST(throttled_queue_hands_its_slot_over)
 	struct io *io[2];
 
 	open_rivals(T, 1, BYTES, io);
-	send_exempt(2, flow[0], 7);
+	send_slotless(2, flow[0], 7);
 	insert(2, flow[0]);
 	hooks_dispatch(&h, 2, DISPATCH_THROTTLED);
 	insert(3, flow[1]);
@@ -648,8 +684,8 @@ static void throttled_by_rivals(u32 threshold)
 
 	open_rivals(threshold, 1, BYTES, io);
 	if (threshold)
-		send_exempt(0, flow[0], 7);
-	exempt_is_throttled(0, flow[0]);
+		send_slotless(0, flow[0], 7);
+	slotless_is_throttled(0, flow[0]);
 }
 
 TEST(watchdog_leaves_waiting_queues_alone)
@@ -707,8 +743,8 @@ TEST(tick_wakes_throttled_queues_when_shares_grow)
 	insert(1, flow[1]);
 	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
 	/* Tags 24, 36, 48 and 60 KiB. */
-	send_exempt(0, flow[0], 4);
-	exempt_is_throttled(0, flow[0]);
+	send_slotless(0, flow[0], 4);
+	slotless_is_throttled(0, flow[0]);
 	complete_both(io);
 	hooks_run(&h, h.now + FLOW_GRACE_NS / 2);
 	assert_int_equal(h.woken, 0);
@@ -766,8 +802,8 @@ TEST(new_shares_wake_throttled_queues)
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 1, BYTES, io);
 		if (thresholds[i])
-			send_exempt(0, flow[0], 7);
-		exempt_is_throttled(0, flow[0]);
+			send_slotless(0, flow[0], 7);
+		slotless_is_throttled(0, flow[0]);
 		complete_both(io);
 		hooks_tune(&h, NULL);
 		assert_int_equal(h.woken, BIT_ULL(0));
@@ -783,8 +819,8 @@ TEST(new_parameters_wake_all_that_wait)
 	struct io *io[2];
 
 	open_rivals(T, 1, BYTES, io);
-	send_exempt(0, flow[0], 7);
-	exempt_is_throttled(0, flow[0]);
+	send_slotless(0, flow[0], 7);
+	slotless_is_throttled(0, flow[0]);
 	h.woken = 0;
 	p = h.sched.params;
 	mqfq_params(&p)->threshold = 2 * T;
@@ -811,7 +847,7 @@ TEST(new_threshold_wakes_in_time)
 	mqfq_params(&p)->threshold = 12 * KIB;
 	hooks_tune(&h, &p);
 	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-	exempt_is_throttled(0, flow[0]);
+	slotless_is_throttled(0, flow[0]);
 	complete_both(io);
 	dispatch(1);
 	assert_int_equal(vt(), 4 * KIB);

@@ -14,6 +14,7 @@ struct scenario {
 	bool waits[MACHINE_QUEUES];
 	bool first[MACHINE_QUEUES];
 	bool ranked;	/* some of those have a rank now and then */
+	bool borrows;	/* some queues borrow slots */
 	u32 depth, limit;
 };
 
@@ -164,6 +165,23 @@ static void check(const struct scenario *s)
 	assert_true(!model_waiting(s) || model_free(s) <= 0);
 }
 
+/* Returns the slots that may be in use. */
+static s64 most(const struct scenario *s)
+{
+	return model_depth(s) + slots_beyond((u32)model_depth(s));
+}
+
+/* The queue does not wait.  A slot of another leaf may be free beside the debt. */
+static void borrow(struct scenario *s, u32 queue)
+{
+	if (slots_borrow(&s->slots, queue)) {
+		s->used[queue]++;
+		assert_true(model_used(s) <= most(s));
+	} else {
+		assert_true(token_in_debt(&s->slots.tree));
+	}
+}
+
 static void take(struct scenario *s, u32 queue)
 {
 	s64 rivals = model_rivals(s);
@@ -177,7 +195,10 @@ static void take(struct scenario *s, u32 queue)
 	wake_init(&wake);
 	got = slots_take(&s->slots, queue);
 	/* A slot in the leaf of a rival is handed over below. */
-	assert_true(got ? could : rivals || !could);
+	if (s->borrows && got)
+		assert_true(model_used(s) < most(s));
+	else
+		assert_true(got ? could : rivals || !could);
 	if (got)
 		s->used[queue]++;
 	else
@@ -254,6 +275,7 @@ TEST(slots_match_a_model)
 
 		scenario_init(&s, &r, 1 + random_below(&r, 40));
 		s.ranked = random_once_in(&r, 2);
+		s.borrows = random_once_in(&r, 2);
 		for (step = 0; step < 800; step++) {
 			u32 queue = random_below(&r, s.sched.nr_queues);
 
@@ -263,6 +285,8 @@ TEST(slots_match_a_model)
 				set_limit(&s, 1 + random_below(&r, 50));
 			else if (s.ranked && random_once_in(&r, 5))
 				rank(&s, queue, random_once_in(&r, 2));
+			else if (s.borrows && random_once_in(&r, 10))
+				borrow(&s, queue);
 			else if (random_below(&r, 100) < 55)
 				take(&s, queue);
 			else
@@ -380,6 +404,28 @@ TEST(queue_with_a_rank_gets_all_slots)
 	put(&s, 2);
 	assert_int_equal(s.used[1], 4);
 	check(&s);
+	four_deinit(&s);
+}
+
+/* Queue 0 ends a request.  Queue 1 is the nearest, and queue 3 has a rank. */
+TEST(without_parts_a_slot_is_for_the_nearest_queue_with_a_rank)
+{
+	static struct scenario s;
+	u32 i;
+
+	four_init(&s, 2, false);
+	for (i = 0; i < 2; i++)
+		assert_true(slots_try(&s.slots, 0) || slots_wait(&s.slots, 0));
+	s.used[0] = 2;
+	for (i = 0; i < 4; i++)
+		assert_false(slots_try(&s.slots, i) || slots_wait(&s.slots, i));
+	slots_rank(&s.slots, 3, true);
+	/* Queue 0 waits as well, and keeps no slot while another has a rank. */
+	assert_int_equal(put_and_look(&s, 0), BIT_ULL(3));
+	assert_true(slots_try(&s.slots, 3));
+	assert_false(queue_set_has(&s.slots.first, 3));
+	assert_int_equal(put_and_look(&s, 0), BIT_ULL(0));
+	s.used[3] = 1;
 	four_deinit(&s);
 }
 

@@ -67,6 +67,15 @@ static void take(struct token_tree *t, struct model *w, u32 queue)
 		count_slot(w, queue, from);
 }
 
+static void owe(struct token_tree *t, struct model *w, u32 queue, u32 most)
+{
+	bool may = w->free[w->root] > -(s64)most;
+
+	assert_int_equal(token_owe(t, most), may);
+	if (may)
+		count_slot(w, queue, w->root);
+}
+
 /* The slots of a queue in @except are left to that queue. */
 static u32 model_steal(const struct model *w, u32 queue)
 {
@@ -108,15 +117,23 @@ static void put(struct token_tree *t, struct model *w, u32 queue)
 	w->free[w->free[root] < 0 ? root : queue]++;
 }
 
+/* The free slots of leaf @n repay the debt. */
+static void settle(struct model *w, u32 n)
+{
+	for (; w->free[w->root] < 0 && w->free[n] > 0; w->free[n]--)
+		w->free[w->root]++;
+}
+
 static void give(struct token_tree *t, struct model *w, u32 from, u32 to)
 {
-	u32 at = model_path(w, from), root = w->root;
+	u32 at = model_path(w, from);
 	bool any = at != NOWHERE;
 
 	assert_int_equal(token_give(t, from, to), any);
 	if (any) {
 		w->free[at]--;
-		w->free[w->free[root] < 0 ? root : to]++;
+		w->free[to]++;
+		settle(w, to);
 	}
 }
 
@@ -129,10 +146,7 @@ static void resize(struct token_tree *t, struct model *w, u32 depth)
 	w->free[root] += (s64)depth - w->depth;
 	w->depth = depth;
 	for (n = 0; n < root; n++)
-		while (w->free[root] < 0 && w->free[n] > 0) {
-			w->free[n]--;
-			w->free[root]++;
-		}
+		settle(w, n);
 }
 
 static void step(struct token_tree *t, struct model *w, struct random *r)
@@ -140,7 +154,7 @@ static void step(struct token_tree *t, struct model *w, struct random *r)
 	u32 nr = w->root;
 	u32 queue = random_below(r, nr), other = random_below(r, nr);
 
-	switch (random_below(r, 20)) {
+	switch (random_below(r, 21)) {
 	case 0 ... 6:
 		take(t, w, queue);
 		break;
@@ -155,6 +169,9 @@ static void step(struct token_tree *t, struct model *w, struct random *r)
 		break;
 	case 18:
 		except(w, queue);
+		break;
+	case 19:
+		owe(t, w, queue, random_below(r, 4));
 		break;
 	default:
 		if (random_once_in(r, 10))
