@@ -41,6 +41,10 @@
  * look, and is at most two parts ahead.  A flow with more requests than the driver
  * has tags would take the whole drive otherwise.
  *
+ * No pass for a backlog.  A flow of which requests wait outside after each of the
+ * last WAITED_MOST looks gets its due by the order outside, which is exact from
+ * request to request.  A pass is an order by looks.
+ *
  * No starvation.  A flow does not pass while another one waits outside and lacks
  * more of its share.
  *
@@ -119,6 +123,7 @@ struct isolation_flow {
 	u32 look;		/* number of the last look that counted it */
 	u32 trial;		/* the number of the last trial that counted it */
 	u16 present;		/* looks with requests, PRESENT_LEAST at most */
+	u16 waited;		/* looks in a row after which a request waited */
 	bool half;		/* at[1] has the lesser window */
 	bool passes;		/* it is below its due, and its requests pass */
 };

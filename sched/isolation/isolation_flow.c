@@ -6,6 +6,7 @@
 
 enum {
 	PRESENT_LEAST	= 2,	/* looks before a flow may pass */
+	WAITED_MOST	= 4,	/* looks in which a burst may wait */
 	TIMES_DONE	= 8,	/* requests that show a mean time */
 	/* The least time and work by which a lack of turns is judged. */
 	BACKLOG_LOOKS	= 8,
@@ -66,6 +67,7 @@ static void count_flow(const struct flow *f, struct look *l)
 static void forget(struct isolation_flow *i)
 {
 	i->present = 0;
+	i->waited = 0;
 	i->recent = (struct isolation_sample){ 0 };
 	i->passes = false;
 	WRITE_ONCE(i->pass_until, 0);
@@ -151,6 +153,7 @@ static void learn(const struct window *w, struct flow *f,
 	if (!c->done && !inside(f))
 		return;
 	fi->present = min(fi->present + 1, PRESENT_LEAST);
+	fi->waited = outside(f) ? min(fi->waited + 1, WAITED_MOST) : 0;
 	fade(&fi->recent);
 	add(&fi->recent, c, due);
 	/*
@@ -254,6 +257,7 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 		     fi->present >= PRESENT_LEAST &&
 		     (latency_has_goal(f) ||
 		      8 * fi->recent.got < eighths * fi->recent.due) &&
+		     fi->waited < WAITED_MOST &&
 		     !another_lacks_more(i, fi, eighths);
 	if (READ_ONCE(s->params.isolation) && fi->present >= PRESENT_LEAST)
 		judge_met(&i->window, f, l);

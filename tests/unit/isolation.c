@@ -295,17 +295,24 @@ TEST(a_flow_that_has_its_due_does_not_pass)
 	scene_close(&x);
 }
 
-/* It keeps 70 requests, inside and outside, and its part of the window is 58. */
-TEST(a_flow_that_keeps_many_passes)
+/* The order outside gives it its due.  A burst that waits for three looks passes. */
+TEST(a_flow_with_a_backlog_does_not_pass)
 {
 	struct scene x;
 
 	scene_open(&x, 8, 0);
 	x.reads.bytes = 65536;
 	x.reads.done = 70;
-	x.reads.inside = 40;
-	x.reads.waiting = 30;
+	x.reads.inside = 70;
 	looks(&x, 8);
+	assert_true(reader(&x)->passes);
+	x.reads.waiting = 20;
+	looks(&x, 3);
+	assert_true(reader(&x)->passes);
+	looks(&x, 1);
+	assert_false(reader(&x)->passes);
+	x.reads.waiting = 0;
+	looks(&x, 1);
 	assert_true(reader(&x)->passes);
 	scene_close(&x);
 }
