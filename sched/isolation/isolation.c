@@ -23,12 +23,20 @@ static bool looks(const struct sched *s)
 	       READ_ONCE(s->params.depth_most);
 }
 
-/* Without a depth to be found, D is params.depth, and the window may be less. */
+/*
+ * Without a depth to be found, D is params.depth, and the window may be less.  A
+ * scheduler with several slots[] may let in fewer requests.
+ */
 static u32 window_most(const struct sched *s)
 {
+	const struct isolation *i = &s->isolation;
 	u32 found = READ_ONCE(s->params.depth_most);
+	u32 depth = found ? found : READ_ONCE(s->params.depth);
+	u32 places = 0, n;
 
-	return found ? found : READ_ONCE(s->params.depth);
+	for (n = 0; n < i->nr_slots; n++)
+		places = max(places, READ_ONCE(i->slots[n]->depth));
+	return i->nr_slots > 1 ? min(depth, places) : depth;
 }
 
 static void set_window(struct sched *s, u32 size, struct wake *wake)
