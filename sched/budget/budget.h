@@ -48,11 +48,15 @@
  *	without credit has 500 that wait: the round ends.
  *
  * Donors [R].  If a round ends because the device was idle, the flows in credit become
- * *donors* for eight periods.  While a donor has no more requests queued than its part
- * of D, it asks for less than its share.  So no round waits for it, and its requests
- * go before those of the others, in a queue, and for a slot if the parts of the queues
- * would give it less (ranks of slots.h).  It keeps its credit, so a flow that was
- * marked by mistake loses nothing that is due to it.
+ * *donors* for eight periods.  While all requests of a donor are in the device, or
+ * would fit in its part of D there, it asks for less than its share.  So no round
+ * waits for it, and its requests go before those of the others, in a queue, and for a
+ * slot if the parts of the queues would give it less (ranks of slots.h).  It keeps its
+ * credit, so a flow that was marked by mistake loses nothing that is due to it.
+ *
+ *	Weights 100, 250, 500 and 1000, 128 requests each, D = 256.  The last one's part
+ *	is 138, so it can never use its credit: it is a donor.  That of 500 is 69.  The
+ *	round waits for it when it has been marked in a moment without other requests.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.
@@ -226,6 +230,7 @@ struct budget_flow {
 	struct credit credit;
 	atomic64_t exhausted_ns;	/* A: when it was last exhausted */
 	u64 donor_until_ns;	/* O, by L: no round waits for it */
+	s64 inside;		/* O, by L: a donor's requests in the device */
 
 	/* A: queues that wait for its credit */
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;

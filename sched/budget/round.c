@@ -378,7 +378,18 @@ s64 round_part(const struct flow *f)
 
 bool round_has_few(const struct flow *f)
 {
-	return atomic64_read(&f->queued) <= round_part(f);
+	s64 outside = atomic64_read(&f->queued);
+
+	return outside <= 0 ||
+	       outside + READ_ONCE(budget_flow_of(f)->inside) <= round_part(f);
+}
+
+static void count_inside(const struct flow *f, struct budget_flow *bf)
+{
+	struct flow_totals t;
+
+	flow_totals(f, &t);
+	WRITE_ONCE(bf->inside, (s64)(t.dispatched - t.done));
 }
 
 static void see_in_credit(struct round_state *st, const struct flow *f,
@@ -402,9 +413,11 @@ static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 
 	*st = (struct round_state){ 0 };
 	for_each_active_flow(f, &w, b->sched) {
-		const struct budget_flow *bf = budget_flow_of(f);
+		struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
 
+		if (round_is_donor(f, now))
+			count_inside(f, bf);
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0)
 			see_in_credit(st, f, left, now);

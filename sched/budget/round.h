@@ -53,11 +53,14 @@ static inline bool round_is_donor(const struct flow *f, u64 now)
 /* Returns the requests in the window that @f is due by its share, 1 at least. */
 s64 round_part(const struct flow *f);
 
-/* Does @f have no more requests outside than its part of the window? */
+/*
+ * Are all requests of the donor @f inside, or would they fit in its part of the window?
+ * Those inside are counted by tick.
+ */
 bool round_has_few(const struct flow *f);
 
 /*
- * Is @f a donor with few requests outside?  Those go before all others, and no round
+ * Is @f a donor with few requests?  Those outside go before all others, and no round
  * waits for it.
  */
 static inline bool round_serves_first(const struct flow *f, u64 now)

@@ -551,6 +551,28 @@ TEST(round_waits_for_a_donor_with_requests_that_wait)
 	close_rounds();
 }
 
+/* Of its part of 32, the donor has 20 in the device, and 12 or 13 wait. */
+TEST(round_waits_for_a_donor_with_more_requests_than_its_part)
+{
+	struct io *inside[20];
+	u32 more, i;
+
+	for (more = 0; more < 2; more++) {
+		open_rounds(&by_share, BUDGET_CONSERVING, 2);
+		budget_flow(1)->donor_until_ns = h.now + PERIOD;
+		for (i = 0; i < 31 + more; i++)
+			insert(1);
+		for (i = 0; i < 20; i++)
+			inside[i] = dispatch(1);
+		exhaust_and_wait(0);
+		hooks_run(&h, h.now);
+		assert_int_equal(budget()->early, more ? 0 : 1);
+		for (i = 0; i < 20; i++)
+			hooks_complete(&h, inside[i]);
+		close_rounds();
+	}
+}
+
 /* An exhausted flow without requests has nothing to wait for. */
 TEST(round_goes_on_while_no_flow_waits)
 {
