@@ -120,7 +120,7 @@ struct hctx_host {
 	u64 sent;			/* O, under H: staged so far, times TAG_OF_DRIVER */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */
 	u32 nr_queues;			/* I */
-	u32 turn;			/* H: next queue, if not ordered */
+	u32 turn;			/* O, under H: next queue, if no tag decides */
 	struct blk_mq_hw_ctx *hctx;	/* I */
 	struct device_host *device;	/* I */
 	struct request_host *requests;	/* frozen: by scheduler tag */

@@ -4,8 +4,8 @@
  *
  * Schedulers by virtual time keep a head tag for each queue (sched_ops.ordered),
  * and the queue with the least one is asked first.  A queue with urgent requests goes
- * before that one, and so does one with requests that pass for isolation, which may
- * wait for a slot.  The others have no such order, and their queues are asked in turn.
+ * before that one, and so do those with requests that pass for isolation, in turn.
+ * The others have no such order, and their queues are asked in turn.
  *
  * A drive with one hardware queue has a queue here for each CPU of the machine.
  * Most of them are empty, and bitmaps tell the others.  So a request costs as
@@ -26,8 +26,8 @@ void port_assert_queue_held(const struct queue *queue)
 struct queue_host *hctx_next(struct hctx_host *h)
 {
 	struct queue_host *next = NULL, *passer = NULL;
+	u32 turn = READ_ONCE(h->turn), i;
 	vtime_t least = VTIME_NONE;
-	u32 i;
 
 	for_each_set_bit(i, h->filled, h->nr_queues) {
 		struct queue_host *qh = h->queue[i];
@@ -38,7 +38,8 @@ struct queue_host *hctx_next(struct hctx_host *h)
 		head_tag = READ_ONCE(qh->queue.head_tag);
 		if (READ_ONCE(qh->queue.urgent.head))
 			return qh;
-		if (!passer && READ_ONCE(qh->queue.passing.head))
+		if (READ_ONCE(qh->queue.passing.head) &&
+		    (!passer || (passer->place < turn && i >= turn)))
 			passer = qh;
 		if (!next || vtime_min_tag(head_tag, least) != least) {
 			next = qh;
@@ -195,6 +196,8 @@ static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 	} while (result != DISPATCH_IO &&
 		 head_tag != READ_ONCE(qh->queue.head_tag) &&
 		 ++asked <= 2 * h->nr_queues);
+	if (result == DISPATCH_IO)
+		WRITE_ONCE(h->turn, qh->place + 1);
 	return result;
 }
 
@@ -240,7 +243,7 @@ static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 			break;
 		result = dispatch_one(h, h->queue[at++], true, now, rq, wake);
 	}
-	h->turn = result == DISPATCH_IO ? at : first;
+	WRITE_ONCE(h->turn, result == DISPATCH_IO ? at : first);
 	return result;
 }
 

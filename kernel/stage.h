@@ -41,7 +41,8 @@ bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
 
 /*
  * The queue with the least head tag; NULL if no queue has a request.  A queue
- * with an urgent request comes before all others.  A snapshot, any context.
+ * with an urgent request comes before all others, and then one with a request that
+ * passes for isolation, in turn.  A snapshot, any context.
  */
 struct queue_host *hctx_next(struct hctx_host *h);
 
