@@ -235,38 +235,28 @@ static void no_slot(struct budget *b, struct queue *q, u32 domain, bool first,
 	wait_for_slot(b, q, domain, wake);
 }
 
-/* Returns the first io of @domain that passes for isolation, which is behind *@before. */
-static struct io *passer_of(const struct budget *b, const struct queue *q,
-			    u32 domain, struct io **before)
-{
-	struct io *io;
-
-	*before = NULL;
-	for (io = q->passing.head; io && domain_of(b, io) != domain;
-	     io = io->next)
-		*before = io;
-	return io;
-}
-
 /*
  * Returns an io that passes for isolation with its slot, or NULL.  Then the queue waits
- * for a slot of each domain with such an io.
+ * for a slot of each domain with such an io, and `passing` names those domains.
  */
 static struct io *take_passer(struct budget *b, struct queue *q, u64 now,
 			      struct wake *wake)
 {
-	struct io *io, *before;
+	struct budget_queue *bq = budget_queue_of(q);
+	struct io *io, *before = NULL;
 	u32 domain;
 
-	for (domain = 0; domain < b->ops->nr_domains; domain++) {
-		io = passer_of(b, q, domain, &before);
-		if (!io)
+	bq->passing = 0;
+	for (io = q->passing.head; io; before = io, io = io->next) {
+		domain = domain_of(b, io);
+		if (bq->passing & (1U << domain))
 			continue;
 		if (engine_get_slot(&b->slots[domain], q, io)) {
 			io_list_remove(&q->passing, before, io);
 			charge(b, q, io, now, wake);
 			return io;
 		}
+		bq->passing |= 1U << domain;
 		no_slot(b, q, domain, true, wake);
 	}
 	return NULL;
@@ -300,10 +290,11 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 			      enum dispatch_result *why)
 {
 	struct budget_lane *lane;
-	struct io *io, *before;
+	struct io *io;
 
 	/* One that passes has found no slot: the next is for that one. */
-	if (unlikely(q->passing.head) && passer_of(b, q, domain, &before)) {
+	if (unlikely(q->passing.head) &&
+	    (budget_queue_of(q)->passing & (1U << domain))) {
 		*why = DISPATCH_NO_SLOT;
 		return NULL;
 	}

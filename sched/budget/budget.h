@@ -48,8 +48,8 @@
  *	without credit has 500 that wait: the round ends.
  *
  * Donors [R].  If a round ends because the device was idle, the flows in credit become
- * *donors* for eight periods.  While all requests of a donor are in the device, or
- * would fit in its part of D there, it asks for less than its share.  So no round
+ * *donors* for eight periods.  While no request of a donor waits in a lane, or all of
+ * them would fit in its part of D in the device, it asks for less than its share.  So no round
  * waits for it, and its requests go before those of the others, in a queue, and for a
  * slot if the parts of the queues would give it less (ranks of slots.h).  It keeps its
  * credit, so a flow that was marked by mistake loses nothing that is due to it.
@@ -230,7 +230,7 @@ struct budget_flow {
 	struct credit credit;
 	atomic64_t exhausted_ns;	/* A: when it was last exhausted */
 	u64 donor_until_ns;	/* O, by L: no round waits for it */
-	s64 inside;		/* O, by L: a donor's requests in the device */
+	s64 inside;		/* O, by T: a donor's requests in the device */
 
 	/* A: queues that wait for its credit */
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;
@@ -253,6 +253,7 @@ struct budget_queue {
 	u32 domain;		/* Q: the one that has its turn */
 	u32 batch;		/* Q: its requests in a row */
 	u32 waits;		/* Q: mask of domains without a slot */
+	u32 passing;		/* Q: mask of those in which an io passes */
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
@@ -266,6 +267,7 @@ struct budget {
 	bool idle;			/* L: no flow active at the last tick */
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
+	u64 count_ns;			/* T: when budget_flow.inside is counted next */
 	struct chassis chassis;
 	/* T: queues in the waits of a flow at the sweep, and of one with credit */
 	u64 announced[QUEUE_WORDS], granted[QUEUE_WORDS];

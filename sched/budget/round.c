@@ -15,6 +15,8 @@ enum {
 	CHECK_NS = 1000 * 1000,
 	/* A check visits each flow, which takes far less than this. */
 	CHECK_FLOW_NS = 200,
+	/* To count a donor's requests in a queue takes far less than this. */
+	COUNT_NS = 1000,
 	/* Most periods that a conserving round lasts, unless .. */
 	ROUND_PERIODS = 2,
 	/* .. the device has not been turned over so often. */
@@ -406,9 +408,11 @@ static void see_in_credit(struct round_state *st, const struct flow *f,
 	}
 }
 
-static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
+static void scan_flows(struct budget *b, u64 now, struct round_state *st)
 {
+	bool counts = now >= b->count_ns;
 	struct flow_walk w;
+	u64 counted = 0;
 	struct flow *f;
 
 	*st = (struct round_state){ 0 };
@@ -416,14 +420,18 @@ static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 		struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
 
-		if (round_is_donor(f, now))
+		if (counts && round_is_donor(f, now)) {
 			count_inside(f, bf);
+			counted += b->sched->nr_queues;
+		}
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0)
 			see_in_credit(st, f, left, now);
 		else
 			st->waits |= atomic64_read(&f->queued) > 0;
 	}
+	if (counts)
+		b->count_ns = now + max((u64)CHECK_NS, COUNT_NS * counted);
 }
 
 static u64 round_most_ns(const struct budget *b)

@@ -54,8 +54,8 @@ static inline bool round_is_donor(const struct flow *f, u64 now)
 s64 round_part(const struct flow *f);
 
 /*
- * Are all requests of the donor @f inside, or would they fit in its part of the window?
- * Those inside are counted by tick.
+ * Does no request of the donor @f wait in a lane, or would all of them fit in its part of
+ * the window?  Tick counts those inside, a thousand times in a second at most.
  */
 bool round_has_few(const struct flow *f);
 

@@ -94,7 +94,7 @@ struct flow_totals {
 struct flow {
 	/* the I/O path's line */
 	atomic64_t pos;			/* A: sum of all costs charged */
-	atomic64_t queued;		/* A: ios in lanes; > 0: backlogged */
+	atomic64_t queued;		/* A: ios in lanes, or to be adopted */
 	atomic64_t seq;			/* F: of the epoch; odd: changing */
 	atomic64_t base;		/* F: tag at base_pos */
 	atomic64_t base_pos;		/* F */

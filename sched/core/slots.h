@@ -69,14 +69,15 @@
  * that queue gets its rank.  The next CPU that has a slot for it takes the rank back.
  *
  * The slots in the leaf of a queue are its own.  From the root, and from leaves of
- * queues that do not wait, a queue takes slots up to its part, rounded down.
+ * queues that do not wait, a queue takes slots up to its part, rounded down.  For a
+ * request that passes it takes more.
  *
  * Beyond D [R].  The requests in a drive may end together, so that the next slot
  * that gets free is a mean time away.  A request that passes for isolation takes a
  * slot beyond D instead, while fewer than a part of D in SLOTS_BEYOND are in use, or
- * none: slots_borrow().  The next completions repay those slots, so a queue that waits
- * with a rank waits for longer meanwhile.  Isolation bounds that: it lets no flow pass
- * beyond its due.
+ * none: slots_borrow().  The next completions repay those slots, and a new request that
+ * passes may take one again before a queue that waits with a rank.  Isolation bounds
+ * that: it lets no flow pass beyond its due.
  *
  *	D = 64: a tenant with one request at a time beside bunches of 64 did 640
  *	of 1000 that it does alone, when it waited for the next slot.

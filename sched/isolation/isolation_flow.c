@@ -181,9 +181,9 @@ static void learn(const struct window *w, struct flow *f,
 }
 
 /*
- * Learns how much of its share a flow lacks for which requests wait outside.  They
- * do not pass, so the order outside gives it all that it gets.  If none waits at
- * the end of a look, the flow got as much as it asked for.
+ * Learns how much of its share a flow lacks for which requests wait outside.  If they
+ * do not pass, the order outside gives it all that it gets.  If none waits at the end
+ * of a look, the flow got as much as it asked for.
  */
 static void learn_turns(struct flow *f, u64 cost, u64 due, struct look *l)
 {

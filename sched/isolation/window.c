@@ -383,13 +383,29 @@ static void grow(struct window *w, const struct window_look *l, u32 most)
 	resize(w, min(2 * w->size, most));
 }
 
+/* Is the last doubling used? */
+static bool is_used(const struct window *w, const struct window_look *l)
+{
+	return w->size > w->known && l->used > w->known;
+}
+
+/* No window of the trial is beyond @most. */
+static void keep_within(struct window *w, u32 most)
+{
+	if (max(w->size, w->other) > most) {
+		w->other = 0;
+		w->fills = true;
+	}
+	w->size = min(w->size, most);
+	w->known = min(w->known, most);
+}
+
 u32 window_next(struct window *w, const struct window_look *l, u32 price,
 		u32 most)
 {
 	u32 present = (u32)min(l->present, (u64)PRESENT_MOST), other;
 
-	w->size = min(w->size, most);
-	w->known = min(w->known, most);
+	keep_within(w, most);
 	w->met -= w->met / 4;
 	w->met += l->met / 4;
 	if (!w->present)
@@ -401,7 +417,7 @@ u32 window_next(struct window *w, const struct window_look *l, u32 price,
 		w->fills = false;
 	} else if (w->other) {
 		try_on(w, l, price);
-	} else if (w->grows && (l->waits || l->used > w->known)) {
+	} else if (w->grows && (l->waits || is_used(w, l))) {
 		grow(w, l, most);
 	} else {
 		/* The last doubling was not used, and shows nothing. */

@@ -564,13 +564,37 @@ TEST(round_waits_for_a_donor_with_more_requests_than_its_part)
 			insert(1);
 		for (i = 0; i < 20; i++)
 			inside[i] = dispatch(1);
+		h.now += CHECK;
+		hooks_tick(&h);
+		assert_int_equal(budget_flow(1)->inside, 20);
 		exhaust_and_wait(0);
-		hooks_run(&h, h.now);
+		hooks_tick(&h);
 		assert_int_equal(budget()->early, more ? 0 : 1);
 		for (i = 0; i < 20; i++)
 			hooks_complete(&h, inside[i]);
 		close_rounds();
 	}
+}
+
+/* It takes a line of each queue to count a donor's requests, so tick waits for as long. */
+TEST(tick_counts_donors_seldom)
+{
+	struct io *inside;
+
+	open_rounds(&by_share, BUDGET_CONSERVING, 2);
+	budget_flow(1)->donor_until_ns = h.now + PERIOD;
+	inside = dispatch(1);
+	hooks_tick(&h);
+	assert_int_equal(budget_flow(1)->inside, 0);
+	h.now = budget()->count_ns - 1;
+	hooks_tick(&h);
+	assert_int_equal(budget_flow(1)->inside, 0);
+	h.now++;
+	hooks_tick(&h);
+	assert_int_equal(budget_flow(1)->inside, 1);
+	assert_int_equal(budget()->count_ns, h.now + CHECK);
+	hooks_complete(&h, inside);
+	close_rounds();
 }
 
 /* An exhausted flow without requests has nothing to wait for. */

@@ -198,6 +198,41 @@ TEST(a_doubling_that_is_used_is_kept)
 	assert_true(x.now >= 1000);
 }
 
+/* More than the first window is inside, since requests without a slot are as well. */
+TEST(growth_that_never_begins_stops_no_trial)
+{
+	const struct drive fast = { .knee = 1000 };
+	struct window_look l;
+	struct tuner x;
+	u32 looks;
+
+	begin(&x, 16, true);
+	l = look_at(&fast, &x.w, 16);
+	l.waits = false;
+	l.used = 100;
+	l.met = MET_WHOLE / 2;
+	l.tried.met[0] = l.met;
+	for (looks = 0; looks < 100 && !x.w.other; looks++)
+		x.now = window_next(&x.w, &l, x.price, MOST);
+	assert_int_equal(x.w.other, 8);
+}
+
+/* The scheduler has fewer slots in the middle of a trial. */
+TEST(trial_beyond_the_most_ends)
+{
+	const struct drive c = { .knee = 500 };
+	struct window_look l;
+	struct tuner x;
+
+	begin(&x, 64, false);
+	while (x.w.other <= 64)
+		step(&x, &c);
+	l = look_at(&c, &x.w, 64);
+	assert_int_equal(window_next(&x.w, &l, x.price, 100), 64);
+	assert_int_equal(x.w.other, 0);
+	assert_int_equal(x.w.size, 64);
+}
+
 /* A queue waits at the half, so there is no more to learn by growth. */
 TEST(a_half_at_which_queues_wait_ends_the_growth)
 {
