@@ -44,6 +44,7 @@ extern const struct test crowd_tests[];
 
 /* Of one scheduler. */
 extern const struct test bound_tests[], share_tests[];
+extern const struct test isolation_long_tests[];
 extern const struct test isolation_mqfq_tests[];
 extern const struct test ifq_tests[];
 extern const struct test own_clock_tests[];

@@ -705,6 +705,10 @@ const struct test isolation_tests[] = {
 	{ "isolation/reader", test_reader, true },
 	{ "isolation/now-and-then", test_now_and_then, true },
 	{ "isolation/host-ftl", test_host_ftl, true },
+	{ NULL, NULL, false },
+};
+
+const struct test isolation_long_tests[] = {
 	{ "isolation/deep-reader", test_deep_reader, false },
 	{ NULL, NULL, false },
 };

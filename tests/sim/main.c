@@ -39,6 +39,7 @@ static const struct {
 	{ .tests = audit_tests },
 	{ .tests = generic_tests, .weighted = true },
 	{ .tests = isolation_tests, .isolation = true },
+	{ .tests = isolation_long_tests, .isolation = true, .is_long = true },
 	{ .tests = urgent_tests, .weighted = true },
 	{ .tests = tag_tests, .weighted = true },
 	{ .tests = crowd_tests, .weighted = true },
