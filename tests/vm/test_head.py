@@ -59,7 +59,6 @@ def shared_head() -> Iterator[tuple[Disk, list[Disk], list[Cgroup], Path]]:
         yield head, paths_of(controllers), groups, Path(name)
 
 
-@every_kernel
 def test_a_trace_of_a_head_has_the_requests_of_all_paths_once() -> None:
     with shared_head() as (head, paths, groups, folder):
         with Recorder(head, folder / "all.trace") as recorder:

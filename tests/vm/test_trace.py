@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from fairlib import SMALL_GUEST, Load, mqfq, tenants
-from guestlib import NullBlk, every_kernel, run, write
+from guestlib import NullBlk, run, write
 
 guest = SMALL_GUEST
 
@@ -38,7 +38,6 @@ def traced(disk: NullBlk, wanted: str) -> list[str]:
     return [line for line in text.splitlines() if "mqfair_dispatch:" in line]
 
 
-@every_kernel
 def test_no_wait_is_below_zero() -> None:
     """A request's time is that at which it was made. Others may go before it is inserted."""
     if not EVENT.exists():
