@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of the program sim-run: its figures, its determinism and its messages.
 
-usage: sim_run.py SIM_RUN
+usage: sim_run.py [CLASS] SIM_RUN
 """
 
 import json
