@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from fairlib import COUNTED_PAIR, TIMED, done, tenants
+from fairlib import COUNTED_PAIR, TIMED, done, mqfair, tenants
 from guestlib import (
     Fio,
     NullBlk,
     modprobe,
     read,
     rmmod,
-    run,
     slow,
     time_limit,
     write,
@@ -329,10 +328,6 @@ cgroup = "follow/a"
 weight = 300
 device = "nullb7"
 """
-
-
-def mqfair(*argv: str) -> str:
-    return run(sys.executable, "-m", "mqfair", *argv).stdout
 
 
 @slow
