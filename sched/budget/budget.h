@@ -41,8 +41,8 @@
  *
  * An idle device [R].  While a flow waits, tick checks the device every
  * millisecond.  The flows in credit leave the device idle if none of them has
- * requests queued, and each domain has a slot left.  So D alone says how many
- * requests a device needs, and isolation.h finds D.
+ * requests queued, and more than an eighth of the slots of each domain is free.  So D
+ * alone says how many requests a device needs, and isolation.h finds D.
  *
  *	D = 128.  The flow in credit keeps 4 requests, all of them inside.  A flow
  *	without credit has 500 that wait: the round ends.

@@ -13,6 +13,11 @@ enum {
 	 * for as long before a donor is known.
 	 */
 	CHECK_NS = 1000 * 1000,
+	/*
+	 * The device is idle if more than this part of D is free.  A flow with D requests
+	 * has a few outside at any moment, which it is about to send again.
+	 */
+	FREE_PART = 8,
 	/* A check visits each flow, which takes far less than this. */
 	CHECK_FLOW_NS = 200,
 	/* To count a donor's requests in a queue takes far less than this. */
@@ -254,14 +259,17 @@ static u64 in_device(const struct budget *b)
 	return isolation_slots_used(&b->sched->isolation);
 }
 
-/* Some domain has no slot left. */
+/* Some domain has less than a part of its slots left. */
 static bool is_full(const struct budget *b)
 {
+	const struct token_tree *t;
 	u32 domain;
 
-	for (domain = 0; domain < b->ops->nr_domains; domain++)
-		if (token_total(&b->slots[domain].tree) <= 0)
+	for (domain = 0; domain < b->ops->nr_domains; domain++) {
+		t = &b->slots[domain].tree;
+		if (token_total(t) <= (s64)READ_ONCE(t->depth) / FREE_PART)
 			return true;
+	}
 	return false;
 }
 

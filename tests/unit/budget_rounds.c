@@ -259,8 +259,9 @@ TEST(round_ends_if_the_flow_in_credit_leaves_the_device_idle)
 		bool idle;
 	} table[] = {
 		/* 0 */ { { 128, 4, 200, false }, true },
-		/* 1: one slot is free */ { { 16, 15, 1, false }, true },
-		/* 2: full */ { { 16, 16, 64, false }, false },
+		/* 1: more than an eighth is free */
+		{ { 16, 13, 1, false }, true },
+		/* 2: an eighth is free */ { { 16, 14, 64, false }, false },
 		/* 3: the flow in credit would send more */
 		{ { 128, 0, 64, true }, false },
 		/* 4 */ { { 128, 4, 200, true }, false },
