@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MultipleLocator, NullLocator, StrMethodFormatter
 
 from experiments.markdown import lines
-from experiments.pictures import COLOURS, MARKS
+from experiments.pictures import curve_style
 from experiments.study.league import BFQ, DEADLINE, FLASHFQ, KYBER, SFQ
 from experiments.study.scene import DRIVES, LIGHT, Drive, Player
 from mqfair.bench.variant import IOCOST, NONE, THROTTLE
@@ -144,12 +144,7 @@ def _both(at: Point) -> str:
 
 
 def _style(number: int) -> dict[str, Any]:
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "marker": MARKS[number % len(MARKS)],
-        "markersize": 4.5,
-        "linewidth": 1.3,
-    }
+    return {**curve_style(number), "markersize": 4.5, "linewidth": 1.3}
 
 
 def _line(axes: Axes, curve: Curve, number: int, *, joined: bool) -> None:
