@@ -230,7 +230,7 @@ struct budget_flow {
 	struct credit credit;
 	atomic64_t exhausted_ns;	/* A: when it was last exhausted */
 	u64 donor_until_ns;	/* O, by L: no round waits for it */
-	s64 inside;		/* O, by T: a donor's requests in the device */
+	s64 present;		/* O, by T: a donor's requests, in and out */
 
 	/* A: queues that wait for its credit */
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;
@@ -267,7 +267,7 @@ struct budget {
 	bool idle;			/* L: no flow active at the last tick */
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
-	u64 count_ns;			/* T: when budget_flow.inside is counted next */
+	u64 count_ns;			/* T: when budget_flow.present is counted next */
 	struct chassis chassis;
 	/* T: queues in the waits of a flow at the sweep, and of one with credit */
 	u64 announced[QUEUE_WORDS], granted[QUEUE_WORDS];

@@ -388,18 +388,16 @@ s64 round_part(const struct flow *f)
 
 bool round_has_few(const struct flow *f)
 {
-	s64 outside = atomic64_read(&f->queued);
-
-	return outside <= 0 ||
-	       outside + READ_ONCE(budget_flow_of(f)->inside) <= round_part(f);
+	return atomic64_read(&f->queued) <= 0 ||
+	       READ_ONCE(budget_flow_of(f)->present) <= round_part(f);
 }
 
-static void count_inside(const struct flow *f, struct budget_flow *bf)
+static void count_present(const struct flow *f, struct budget_flow *bf)
 {
 	struct flow_totals t;
 
 	flow_totals(f, &t);
-	WRITE_ONCE(bf->inside, (s64)(t.dispatched - t.done));
+	WRITE_ONCE(bf->present, (s64)(t.inserted - t.done));
 }
 
 static void see_in_credit(struct round_state *st, const struct flow *f,
@@ -429,7 +427,7 @@ static void scan_flows(struct budget *b, u64 now, struct round_state *st)
 		s64 left = credit_left(&bf->credit);
 
 		if (counts && round_is_donor(f, now)) {
-			count_inside(f, bf);
+			count_present(f, bf);
 			counted += b->sched->nr_queues;
 		}
 		st->used += (u64)max(bf->mark - left, (s64)0);

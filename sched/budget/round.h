@@ -55,7 +55,7 @@ s64 round_part(const struct flow *f);
 
 /*
  * Does no request of the donor @f wait in a lane, or would all of them fit in its part of
- * the window?  Tick counts those inside, a thousand times in a second at most.
+ * the window?  Tick counts them, a thousand times in a second at most.
  */
 bool round_has_few(const struct flow *f);
 
