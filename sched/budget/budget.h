@@ -49,10 +49,11 @@
  *
  * Donors [R].  If a round ends because the device was idle, the flows in credit become
  * *donors* for eight periods.  While no request of a donor waits in a lane, or all of
- * them would fit in its part of D in the device, it asks for less than its share.  So no round
- * waits for it, and its requests go before those of the others, in a queue, and for a
- * slot if the parts of the queues would give it less (ranks of slots.h).  It keeps its
- * credit, so a flow that was marked by mistake loses nothing that is due to it.
+ * them would fit in its part of D in the device, it asks for less than its share.  So
+ * no round waits for it, and its requests go before those of the others, in a queue,
+ * and for a slot if the parts of the queues would give it less (ranks of slots.h).  It
+ * keeps its credit, so a flow that was marked by mistake loses nothing that is due to
+ * it.
  *
  *	Weights 100, 250, 500 and 1000, 128 requests each, D = 256.  The last one's part
  *	is 138, so it can never use its credit: it is a donor.  That of 500 is 69.  The
