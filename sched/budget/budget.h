@@ -92,8 +92,8 @@
  *	G  The flow gets its grant: it is in credit, or its debt is smaller.
  *	J  The insert grants the flow its part, unless it had one this round.
  *	N  tick alone refills, and names a sentinel afterwards.
- *	S  tick may name it the *sentinel*: of the flows that are no donors, the
- *	   one with the most credit.  The others write to no shared line.
+ *	S  tick may name it the *sentinel*: of the flows for which the round waits,
+ *	   the one with the most credit.  The others write to no shared line.
  *	T  Sets tick_requested.  If it was clear, asks the host for a tick now.
  *	W  Takes the bits out of flow.waits, and wakes those queues.
  *
@@ -230,7 +230,7 @@ struct budget_flow {
 	/* the credit line */
 	struct credit credit;
 	atomic64_t exhausted_ns;	/* A: when it was last exhausted */
-	u64 donor_until_ns;	/* O, by L: no round waits for it */
+	u64 donor_until_ns;	/* O, by L: it is a donor before */
 	s64 present;		/* O, by T: a donor's requests, in and out */
 
 	/* A: queues that wait for its credit */

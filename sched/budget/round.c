@@ -9,8 +9,8 @@ enum {
 	/* A donor for so long: a mark by mistake costs shares for under a second. */
 	DONOR_PERIODS = 8,
 	/*
-	 * Between two checks of the device, while a flow waits.  The device may idle
-	 * for as long before a donor is known.
+	 * Between two checks of the device, while a flow waits.  More than FREE_PART
+	 * of it may idle for as long before a donor is known.
 	 */
 	CHECK_NS = 1000 * 1000,
 	/*
@@ -259,7 +259,7 @@ static u64 in_device(const struct budget *b)
 	return isolation_slots_used(&b->sched->isolation);
 }
 
-/* Some domain has less than a part of its slots left. */
+/* Some domain has no more than a part of its slots left. */
 static bool is_full(const struct budget *b)
 {
 	const struct token_tree *t;
