@@ -243,11 +243,12 @@ static struct io *take_passer(struct budget *b, struct queue *q, u64 now,
 			      struct wake *wake)
 {
 	struct budget_queue *bq = budget_queue_of(q);
+	u32 all = (1U << b->ops->nr_domains) - 1, domain;
 	struct io *io, *before = NULL;
-	u32 domain;
 
 	bq->passing = 0;
-	for (io = q->passing.head; io; before = io, io = io->next) {
+	for (io = q->passing.head; io && bq->passing != all;
+	     before = io, io = io->next) {
 		domain = domain_of(b, io);
 		if (bq->passing & (1U << domain))
 			continue;
