@@ -99,6 +99,24 @@ static void begin(struct tuner *x, u32 size, bool grows)
 	window_begin(&x->w, size, grows);
 }
 
+/* From 16 on, from look to look, until the window is @size. */
+static void grow_to(struct tuner *x, const struct drive *c, u32 size)
+{
+	begin(x, 16, true);
+	while (x->now < size)
+		step(x, c);
+}
+
+/* Returns a look with @n requests inside, while no queue waits for a place. */
+static struct window_look look_without_wait(const struct drive *c,
+					    const struct tuner *x, u32 n)
+{
+	struct window_look l = look_at(c, &x->w, n);
+
+	l.waits = false;
+	return l;
+}
+
 static u32 settle_from(u32 size, const struct drive *c)
 {
 	struct tuner x;
@@ -162,11 +180,8 @@ TEST(a_doubling_without_a_queue_is_taken_back)
 	struct window_look l;
 	u32 looks;
 
-	begin(&x, 16, true);
-	while (x.now < 128)
-		step(&x, &fast);
-	l = look_at(&fast, &x.w, 64);
-	l.waits = false;
+	grow_to(&x, &fast, 128);
+	l = look_without_wait(&fast, &x, 64);
 	window_next(&x.w, &l, x.price, MOST);
 	x.now = window_next(&x.w, &l, x.price, MOST);
 	assert_int_equal(x.now, 64);
@@ -185,11 +200,8 @@ TEST(a_doubling_that_is_used_is_kept)
 	struct window_look l;
 	u32 looks;
 
-	begin(&x, 16, true);
-	while (x.now < 128)
-		step(&x, &fast);
-	l = look_at(&fast, &x.w, 128);
-	l.waits = false;
+	grow_to(&x, &fast, 128);
+	l = look_without_wait(&fast, &x, 128);
 	for (looks = 0; looks < 4; looks++)
 		x.now = window_next(&x.w, &l, x.price, MOST);
 	assert_int_equal(x.now, 128);
@@ -207,8 +219,7 @@ TEST(growth_that_never_begins_stops_no_trial)
 	u32 looks;
 
 	begin(&x, 16, true);
-	l = look_at(&fast, &x.w, 16);
-	l.waits = false;
+	l = look_without_wait(&fast, &x, 16);
 	l.used = 100;
 	l.met = MET_WHOLE / 2;
 	l.tried.met[0] = l.met;
