@@ -13,16 +13,11 @@ void cost_set(struct cost_model *m, const struct cost_model *to)
 
 void cost_learned_set(struct cost_model *m, const struct cost_line *line)
 {
-	static const struct cost_line by_bytes[] = {
-		{ .per_kib = 1024 },
-		{ .per_kib = 1024 },
-	};
 	u32 i;
 
-	if (!line)
-		line = by_bytes;
-	for (i = 0; i < ARRAY_SIZE(m->learned); i++) {
+	for (i = 0; line && i < ARRAY_SIZE(m->learned); i++) {
 		WRITE_ONCE(m->learned[i].base, line[i].base);
 		WRITE_ONCE(m->learned[i].per_kib, line[i].per_kib);
 	}
+	WRITE_ONCE(m->learned_known, line);
 }

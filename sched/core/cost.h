@@ -11,7 +11,8 @@
  *	iops	4096 for each request: for drives bound by their number
  *	linear	base + per_kib * KiB, for reads and for writes
  *	learned	the same, with coefficients that were fitted to the device, see
- *		cost_estimator.h; a read of 4 KiB is 4096
+ *		cost_estimator.h; a read of 4 KiB is 4096.  As `bytes` until the
+ *		coefficients are known
  *
  * A discard transfers nothing: it has a range.  It costs as much as one 4 KiB
  * request for each started 4 MiB of its range, under each model [R].  A page of
@@ -71,15 +72,16 @@ struct cost_model {
 	u32 kind;			/* enum cost_kind */
 	struct cost_line read, write;	/* COST_LINEAR */
 	struct cost_line learned[2];	/* COST_LEARNED: O, by cost_estimator.c */
+	bool learned_known;		/* O: `learned` is set; else as COST_BYTES */
 };
 
 /*
- * Copies all of @to but `learned`, field by field.  A request that meets the
+ * Copies all of @to but what is learned, field by field.  A request that meets the
  * change may be charged once by a mixture of the old and the new model.
  */
 void cost_set(struct cost_model *m, const struct cost_model *to);
 
-/* Sets the lines of COST_LEARNED: read, write.  NULL charges by bytes. */
+/* Sets the lines of COST_LEARNED: read, write.  With NULL they are not known. */
 void cost_learned_set(struct cost_model *m, const struct cost_line *line);
 
 static inline u64 cost_line_at(const struct cost_line *line, u32 bytes)
@@ -108,7 +110,7 @@ static inline u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
 	else if (kind == COST_LINEAR)
 		cost = cost_line_at(op == IO_READ ? &m->read : &m->write,
 				    bytes);
-	else if (kind == COST_LEARNED)
+	else if (kind == COST_LEARNED && READ_ONCE(m->learned_known))
 		cost = cost_line_at(&m->learned[op != IO_READ], bytes);
 	return (u32)clamp(cost, (u64)COST_LEAST, (u64)COST_MOST);
 }

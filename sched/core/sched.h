@@ -211,8 +211,8 @@ struct sched_ops {
 	bool ordered;
 	/* The order ignores weights: no test holds it to shares. */
 	bool unweighted;
-	/* The scheduler's rounds shift the mix of requests: cost_estimator.h. */
-	bool shifts_mix;
+	/* cost=learned learns from exact time alone: cost_estimator.h. */
+	bool exact_costs;
 
 	/* Bytes of the scheduler's memory: see above. */
 	u32 bytes, queue_bytes, params_bytes, flow_bytes, flow_queue_bytes;

@@ -52,7 +52,6 @@ int cost_estimator_init(struct sched *s)
 		port_free(e);
 		return -ENOMEM;
 	}
-	e->cost_rls.dithered = !s->ops->shifts_mix;
 	s->cost_estimator = e;
 	return 0;
 }
@@ -74,6 +73,8 @@ void cost_estimator_add(const struct io *io, u64 now)
 
 	if (!io_op_transfers(io->op) || !(io->flags & IO_OUT) ||
 	    now <= io->dispatch_ns)
+		return;
+	if (READ_ONCE(s->cost_estimator->hidden))
 		return;
 	eq = &s->cost_estimator->queue[io->queue->index];
 	kind = cost_rls_kind(io->op, io->bytes);
@@ -197,7 +198,7 @@ static void trial_learn(struct cost_estimator *e)
 	stage_mean(e, ESTIMATOR_TRIAL_LOW, low);
 	/* Estimates from before writes were found to be deferred are wrong. */
 	if (!e->trial_learned)
-		e->cost_rls = (struct cost_rls){ .dithered = true };
+		e->cost_rls = (struct cost_rls){ 0 };
 	e->trial_learned = true;
 	for (i = 0; i < TRIAL_WEIGHT / 2; i++) {
 		cost_rls_forget_written(&e->cost_rls);
@@ -406,38 +407,56 @@ static bool sample_collect(struct sched *s, struct cost_estimator *e, u64 now)
 					  COST_RLS_SAMPLE_LEAST);
 }
 
-static void learn_mix(struct cost_estimator *e, bool dithered,
-		      struct cost_line *line)
+/* Discards the costs that were learned from exact time. */
+static void forget_exact(struct cost_estimator *e)
 {
-	/* The exact time is not known any more. */
 	if (e->cost_rls.exact_time)
-		e->cost_rls = (struct cost_rls){ .dithered = dithered };
+		e->cost_rls = (struct cost_rls){ 0 };
 	e->exact_time_known = false;
-	if (e->cost_rls.dithered) {
-		detect_deferred(e);
-		learn(e);
-		if (e->deferred)
-			stage_next(e);
-	} else {
-		cost_rls_add(&e->cost_rls, e->sums);
-	}
+}
+
+static void learn_mix(struct cost_estimator *e, struct cost_line *line)
+{
+	forget_exact(e);
+	detect_deferred(e);
+	learn(e);
+	if (e->deferred)
+		stage_next(e);
 	cost_rls_lines(&e->cost_rls, line);
-	if (e->cost_rls.dithered)
-		dither(e, line);
+	dither(e, line);
+}
+
+static bool tells_time(const struct sched *s, struct flash_time *time)
+{
+	return s->map.flash_time && s->map.flash_time(s, time);
+}
+
+/* The drive hides its time, so a request costs its bytes. */
+static void charge_bytes(struct sched *s, struct cost_estimator *e, u64 now)
+{
+	forget_exact(e);
+	cost_learned_set(&s->params.cost, NULL);
+	e->sample_end_ns = now + ESTIMATOR_SAMPLE_NS;
 }
 
 static void sample_end(struct sched *s, struct cost_estimator *e, u64 now)
 {
 	struct cost_line line[COST_RLS_OPS];
 	struct flash_time time;
+	bool told = tells_time(s, &time);
 	u32 i;
 
+	WRITE_ONCE(e->hidden, s->ops->exact_costs && !told);
+	if (e->hidden) {
+		charge_bytes(s, e, now);
+		return;
+	}
 	if (!sample_collect(s, e, now))
 		return;
-	if (s->map.flash_time && s->map.flash_time(s, &time))
-		learn_exact(e, &time, !s->ops->shifts_mix, line);
+	if (told)
+		learn_exact(e, &time, !s->ops->exact_costs, line);
 	else
-		learn_mix(e, !s->ops->shifts_mix, line);
+		learn_mix(e, line);
 	cost_learned_set(&s->params.cost, line);
 	for (i = 0; i < COST_RLS_KINDS; i++)
 		e->sums[i] = (struct cost_rls_sums){ 0 };

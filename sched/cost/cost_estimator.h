@@ -7,19 +7,24 @@
  * cost_rls.h, and sets the costs in sched.params.  Before the first sample a
  * request costs its bytes.
  *
- * Dithered prices [R].  A scheduler by virtual time keeps the mix of requests
- * constant, and a constant mix does not identify the cost of each request kind.
- * So the estimator makes the mix change.  It charges a KiB for a few samples at
- * 5/4 of the estimated price, then at 4/5.  It does the same with writes, at
- * half the pace.  When one request kind becomes dearer, the gain of the other
- * kinds is its cost.  Over a few tenths of a second the shares are those of the
- * estimated costs.  The rounds of some schedulers change the mix by themselves
- * (`shifts_mix`: hwabc); they have neither dithered prices nor trials.
+ * Dithered prices [R].  A fair scheduler keeps the mix of requests constant, and a
+ * constant mix does not identify the cost of each request kind.  So the estimator
+ * makes the mix change.  It charges a KiB for a few samples at 5/4 of the estimated
+ * price, then at 4/5.  It does the same with writes, at half the pace.  When one
+ * request kind becomes dearer, the gain of the other kinds is its cost.  Over a few
+ * tenths of a second the shares are those of the estimated costs.
  *
  * Exact time [R].  A host-managed FTL tells the time that the flash worked for
  * reads, and for writes with the garbage collection for them
  * (sched.map.flash_time).  Then the estimator learns from that time.  It dithers
  * only the price of a KiB, and regards no write as deferred.
+ *
+ * Exact time alone (`exact_costs`: hwabc) [R].  hwabc has neither dithered prices nor
+ * trials.  With exact time each operation has an equation of its own, so only
+ * requests and sectors must be told apart, and its rounds change that mix enough.
+ * Where the drive hides its time, a request costs its bytes.  A fit to the time at
+ * the device without dithered prices finds wrong costs, and a wrong cost leaves a
+ * tenant less than its due (doc/measurements/hwabc.md).
  *
  * Deferred writes [R].  A drive with a buffer completes a write at once,
  * programs it later, and collects garbage for it later still.  Reads then queue
@@ -54,7 +59,7 @@
  * If a request completes while tick collects, its time and its number may be in
  * different samples.  That concerns one request in thousands.
  *
- * Tested by tests/sim/cost_estimator.c.
+ * Tested by tests/sim/cost_estimator.c, tests/sim/hwabc.c, tests/unit/hwabc_hooks.c.
  */
 #ifndef MQFAIR_COST_ESTIMATOR_H
 #define MQFAIR_COST_ESTIMATOR_H
@@ -98,6 +103,7 @@ struct cost_estimator {
 	struct cost_estimator_queue *queue;	/* I: by index */
 	struct cost_rls_sums sums[COST_RLS_KINDS];	/* T: of this sample */
 	struct cost_rls_sums total[2][COST_RLS_KINDS];	/* T: by trial stage */
+	bool hidden;			/* O: exact_costs, and the drive hides its time */
 	struct flash_time exact_time;	/* T: as far as it was learned from */
 	bool exact_time_known;		/* T: exact_time is set */
 	u64 sample_end_ns;		/* T: the earliest end of the sample */

@@ -22,10 +22,9 @@ enum {
 	/*
 	 * The weight of the equations by request kind.  If a drive changes and
 	 * the mix does not, they outweigh the old mixes after
-	 * MEMORY * ln(2^KIND_WEIGHT_SHIFT), 7 s.  A heavier weight is faster.
+	 * MEMORY * ln(2^KIND_WEIGHT_SHIFT), 11 s.  A heavier weight is faster.
 	 */
-	KIND_WEIGHT_SHIFT	= 8,
-	KIND_WEIGHT_DITHERED_SHIFT = 12,
+	KIND_WEIGHT_SHIFT	= 12,
 	DAMP_SHIFT	= 12,
 
 	SECTORS_PER_UNIT = 8,		/* in COST_UNIT */
@@ -276,9 +275,7 @@ static s64 kinds_add(struct sample *w, struct cost_rls *g,
 		regressors(g, w, &sums[kind], kind, own);
 		residual = kind_residual(g, w, &sums[kind], kind, own);
 		if (!g->exact_time)
-			add_equation(g, w, own, residual,
-				     g->dithered ? KIND_WEIGHT_DITHERED_SHIFT :
-						   KIND_WEIGHT_SHIFT);
+			add_equation(g, w, own, residual, KIND_WEIGHT_SHIFT);
 		all += residual;
 		for (i = 0; i < COST_RLS_TERMS; i++)
 			x[i] += own[i];

@@ -35,9 +35,9 @@
  *
  *	B_k = c n_k + s sectors_k
  *
- * with 2^-8 of the weight.  In a drive with an internal queue a read also waits
- * for writes.  So a kind's own time says less than a change of the mix.  The
- * weight is 2^-12 if the caller changes the mix on purpose (`dithered`).
+ * with 2^-12 of the weight.  In a drive with an internal queue a read also waits
+ * for writes.  So a kind's own time says less than a change of the mix, which the
+ * caller makes on purpose (cost_estimator.h).
  *
  * Deferred cost [R].  A buffered write completes before the drive programs it
  * and before the garbage collection that it causes.  Requests that are served
@@ -122,7 +122,6 @@ struct cost_rls {
 	u64 written_before;		/* sectors of earlier samples, faded */
 	u32 seen;			/* O: mask of the operations met */
 	u64 samples;			/* O: added */
-	bool dithered;			/* I: the caller makes the mix change */
 	bool exact_time;		/* I: ns are exact times: see above */
 };
 

@@ -39,8 +39,10 @@
  *
  * Where the numbers come from
  *   cost_r, cost_w	cost=learned, the default: cost_estimator.h.  With a
- *			host-managed FTL it knows the work of the planes.
- *			Any other cost of cost.h may take its place.
+ *			host-managed FTL the estimator learns the work of the
+ *			planes.  A drive-managed FTL does not tell it.  Then a
+ *			request costs its bytes [R].  Any other cost of cost.h
+ *			may take its place.
  *   write / total	Requests dispatched in about the last second [R].
  *   valid, invalid	A host-managed FTL tells them (sched.map.flow_pages).
  *	gc_share=flow	all pages of the flow: the paper's formula
@@ -66,8 +68,8 @@
  *
  * Source: Lee, Han, Shin, Host-Level Workload-Aware Budget Compensation I/O
  * Scheduling for Open-Channel SSDs, section II.
- * Tested by tests/unit/{hwabc,cost_rls,gc_shadow,budget}.c, tests/mt/budget.c,
- * tests/sim/hwabc.c.
+ * Tested by tests/unit/{hwabc,hwabc_hooks,cost_rls,gc_shadow,budget}.c,
+ * tests/mt/budget.c, tests/sim/hwabc.c.
  */
 #include "hwabc.h"
 #include "cost/cost_estimator.h"
@@ -454,7 +456,7 @@ static const struct tunable hwabc_tunables[] = {
 
 const struct sched_ops hwabc_ops = {
 	.name			= "hwabc",
-	.shifts_mix		= true,
+	.exact_costs		= true,
 	.tunables		= hwabc_tunables,
 	.bytes			= sizeof(struct hwabc),
 	.queue_bytes		= sizeof(struct hwabc_queue),

@@ -13,7 +13,7 @@ from mqfair.text.errors import UsageError
 
 def asked(**options):
     return argparse.Namespace(
-        **{"scale": 3, "seconds": 2.0, "size_mb": 256, "raw": None, "ftl": "host", **options}
+        **{"scale": 3, "seconds": 2.0, "size_mb": 256, "raw": None, **options}
     )
 
 
@@ -69,13 +69,13 @@ def test_the_drives_time_for_a_page():
     assert garbage.spent_us(after, after, "reader") is None
 
 
-def test_a_write_is_charged_for_later_too():
+def test_a_page_costs_a_request_and_its_sectors():
     state = {
         "request_ps.read": 40e6, "sector_ps.read": 5e6, "request_ps.write": 10e6,
-        "sector_ps.write": 1e6, "sector_ps.written": 10e6,
+        "sector_ps.write": 1e6,
     }  # fmt: skip
     assert garbage.learned_us(state, "read") == pytest.approx(80)
-    assert garbage.learned_us(state, "write") == pytest.approx(98)
+    assert garbage.learned_us(state, "write") == pytest.approx(18)
 
 
 def test_the_reader_is_judged_beside_none():

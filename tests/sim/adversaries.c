@@ -265,7 +265,7 @@ static const struct expected expected[] = {
 	{ "writes", "kyber-fair", bytes },
 	{ "writes", "wdt", bytes },
 	{ "writes", "drr", bytes },
-	{ "writes", "hwabc", "a write takes more from reads than it is charged" },
+	{ "writes", "hwabc", "a write is charged its bytes and a factor, and slows reads more" },
 	{ "500 cgroups", "ifq",
 	  "a window of 500 ms has a request of each cgroup, or none" },
 	{ "polled, ended late", "wdt", leases },

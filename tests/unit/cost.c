@@ -17,6 +17,7 @@ static const struct cost_model greatest_model = {
 static const struct cost_model learned_model = {
 	.kind = COST_LEARNED,
 	.learned = { { .base = 3072, .per_kib = 256 }, { .base = 20000 } },
+	.learned_known = true,
 };
 
 TEST(costs_match_the_table)
@@ -87,4 +88,6 @@ TEST(cost_set_keeps_the_learned_lines)
 	assert_memory_equal(m.learned, line, sizeof(line));
 	cost_learned_set(&m, NULL);
 	assert_int_equal(cost_of(&m, IO_WRITE, 65536), 65536);
+	assert_int_equal(cost_of(&m, IO_READ, 512), COST_UNIT);
+	assert_int_equal(cost_of(&m, IO_OTHER, 0), COST_UNIT);
 }

@@ -117,7 +117,7 @@ static void model_add(struct model *t, const struct cost_rls_sums *s)
 			left -= own[i] * t->phi[i];
 		}
 		if (k < 4)
-			model_equation(t, g, own, left, 1.0 / 256);
+			model_equation(t, g, own, left, 1.0 / 4096);
 		residual += left;
 	}
 	model_equation(t, g, x, residual, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Factors, counts and totals of hwabc, hook by hook. */
 #include "hooks.h"
+#include "sched/cost/cost_estimator.h"
 #include "sched/hwabc/hwabc.h"
 #include "sched/core/policies.h"
 
@@ -30,7 +31,19 @@ static bool map_flow_pages(const struct sched *s, struct flow *f,
 	return map_tells;
 }
 
-static const struct host_map map = { .flow_pages = map_flow_pages };
+static struct flash_time told_time;
+
+static bool map_flash_time(const struct sched *s, struct flash_time *time)
+{
+	(void)s;
+	*time = told_time;
+	return map_tells;
+}
+
+static const struct host_map map = {
+	.flow_pages = map_flow_pages,
+	.flash_time = map_flash_time,
+};
 
 static void open_hwabc(u32 alpha_pct, u32 gc_share)
 {
@@ -322,6 +335,54 @@ TEST(total_is_worth_two_turnovers)
 	}
 	hooks_run(&h, 2 * PERIOD + 1);
 	assert_int_equal(total(), 2 * 60 * 16 * BYTES);
+	close_hwabc();
+}
+
+/* -------------------------------------------------------------------- costs */
+
+/* Returns the cost of a read that keeps the planes busy for 100 us. */
+static u32 read_of_100_us(u32 bytes)
+{
+	struct io *io = hooks_insert(&h, 0, flow, bytes, 0);
+	u32 cost = io->cost;
+
+	hooks_dispatch(&h, 0, DISPATCH_IO);
+	h.now += MS / 10;
+	told_time.read_ns += MS / 10;
+	hooks_complete(&h, io);
+	return cost;
+}
+
+/* Reads of 4 KiB and reads of 64 KiB take turns for a second, 20 ms each. */
+static u32 cost_of_a_large_read(void)
+{
+	u32 i, cost = 0;
+
+	for (i = 0; i < 10000; i++) {
+		cost = read_of_100_us(i / 200 % 2 ? 16 * BYTES : BYTES);
+		hooks_tick(&h);
+	}
+	return cost;
+}
+
+TEST(costs_are_bytes_unless_the_map_tells_the_time)
+{
+	struct sched_params p;
+
+	open_hwabc(0, GC_SHARE_FLOW);
+	p = h.sched.params;
+	p.cost.kind = COST_LEARNED;
+	hooks_tune(&h, &p);
+	map_tells = false;
+	assert_int_equal(cost_of_a_large_read(), 16 * BYTES);
+	assert_int_equal(read_of_100_us(512), BYTES);
+	assert_int_equal(h.sched.cost_estimator->cost_rls.samples, 0);
+	map_tells = true;
+	assert_in_range(cost_of_a_large_read(), BYTES - BYTES / 20,
+			BYTES + BYTES / 20);
+	map_tells = false;
+	assert_int_equal(cost_of_a_large_read(), 16 * BYTES);
+	assert_int_equal(h.sched.cost_estimator->cost_rls.samples, 0);
 	close_hwabc();
 }
 

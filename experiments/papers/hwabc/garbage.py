@@ -18,7 +18,7 @@ pages is compared with the drive's own figure. Checked is that they differ by a 
 1.5, from 2 s of the drive's own time on.
 
 costs: a reader and a writer, while the drive is filled from 10 to 90 % and then becomes three times
-slower at writing. The regression's costs and the factors are compared with the time that planes
+slower at writing. The learned costs and the factors are compared with the time that planes
 were busy. Checked is that the cost of a write in reads is within 10 % at the end of each phase.
 
 Time is counted. The drive is slower than its model by --scale, because the processor is emulated.
@@ -426,7 +426,7 @@ def costs_scenario(args: argparse.Namespace) -> Scenario:
     return Scenario(
         "costs",
         label("hwabc", args.scale),
-        drive(args, fill_parts="reader:5:0+writer:5:0", ftl=args.ftl),
+        drive(args, fill_parts="reader:5:0+writer:5:0"),
         ("reader", "writer"),
         loads,
         seconds,
@@ -435,11 +435,8 @@ def costs_scenario(args: argparse.Namespace) -> Scenario:
 
 
 def learned_us(state: Figures, kind: str) -> float:
-    """The regression's cost of a page in us. For a write it includes the deferred cost."""
-    sectors = state[f"sector_ps.{kind}"]
-    if kind == "write":
-        sectors += state["sector_ps.written"]
-    return float(state[f"request_ps.{kind}"] + PAGE_SECTORS * sectors) / 1e6
+    """The learned cost of a page in us."""
+    return float(state[f"request_ps.{kind}"] + PAGE_SECTORS * state[f"sector_ps.{kind}"]) / 1e6
 
 
 def spent_us(before: Figures, after: Figures, group: str) -> float | None:
@@ -560,11 +557,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_alphas(reader, 0, ALPHA, 50, 100)
     add_alphas(add_parser(kinds, "writers", writers_command, 0.9), ALPHA, 100)
     add_parser(kinds, "estimate", estimate_command, 4.0)
-    costs = add_parser(kinds, "costs", costs_command, 12.0)
-    costs.add_argument(
-        "--ftl", choices=("host", "device"), default="host",
-        help="side that keeps the drive's map (default %(default)s)",
-    )  # fmt: skip
+    add_parser(kinds, "costs", costs_command, 12.0)
     return harness.main(parser, harness.dispatch, argv)
 
 
