@@ -3,6 +3,11 @@
 #include "limit.h"
 #include "sched.h"
 
+enum {
+	/* Tags by which a flow may be behind: a task is not back yet for its next one. */
+	BEHIND_MOST = 16,
+};
+
 void limit_order_init(struct tag_waiters *o, u32 line)
 {
 	*o = (struct tag_waiters){ .line = line };
@@ -81,14 +86,16 @@ static struct tag_waiter *woken_of(const struct tag_waiters *o,
 }
 
 /*
- * Advances the start tag of @f to @start, or to where @f is behind by its part of the map.
- * @f may be further behind while its tasks wake up: limit_charge() has not charged their
- * tags yet.
+ * Advances the start tag of @f to @start, or to where @f is behind by BEHIND_MOST tags, or
+ * by its part of the map.  @f may be further behind while its tasks wake up:
+ * limit_charge() has not charged their tags yet.
  */
 static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
 {
-	u64 part = (u64)READ_ONCE(o->depth) * READ_ONCE(f->tag_cost);
-	vtime_t floor = (o->vt - part) & ~(vtime_t)1;
+	u64 cost = READ_ONCE(f->tag_cost);
+	u64 part = (u64)READ_ONCE(o->depth) * cost;
+	u64 behind = min(part, ahead_by(f, 0, BEHIND_MOST * cost));
+	vtime_t floor = (o->vt - behind) & ~(vtime_t)1;
 
 	if (vtime_before(start, floor) && !woken_of(o, f))
 		start = floor;
