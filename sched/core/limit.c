@@ -4,7 +4,10 @@
 #include "sched.h"
 
 enum {
-	/* Tags by which a flow may be behind: a task is not back yet for its next one. */
+	/*
+	 * Most tags by which a flow without woken tasks may be behind.  Its task needs
+	 * time to ask for the next tag.
+	 */
 	BEHIND_MOST = 16,
 };
 
@@ -85,20 +88,29 @@ static struct tag_waiter *woken_of(const struct tag_waiters *o,
 	return w;
 }
 
-/*
- * Advances the start tag of @f to @start, or to where @f is behind by BEHIND_MOST tags, or
- * by its part of the map.  @f may be further behind while its tasks wake up:
- * limit_charge() has not charged their tags yet.
- */
-static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
+/* The least start tag of @f: behind by BEHIND_MOST tags, or its part of the map if less. */
+static vtime_t least_start(const struct tag_waiters *o, struct flow *f)
 {
 	u64 cost = READ_ONCE(f->tag_cost);
 	u64 part = (u64)READ_ONCE(o->depth) * cost;
 	u64 behind = min(part, ahead_by(f, 0, BEHIND_MOST * cost));
-	vtime_t floor = (o->vt - behind) & ~(vtime_t)1;
 
-	if (vtime_before(start, floor) && !woken_of(o, f))
-		start = floor;
+	return (o->vt - behind) & ~(vtime_t)1;
+}
+
+/*
+ * Advances the start tag of @f to @start, or to the least one.  @f may be further behind
+ * while its tasks wake up: limit_charge() has not charged their tags yet.
+ */
+static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
+{
+	vtime_t least;
+
+	if (vtime_before(start, o->vt) && !woken_of(o, f)) {
+		least = least_start(o, f);
+		if (vtime_before(start, least))
+			start = least;
+	}
 	WRITE_ONCE(*start_of(o, f), start);
 	o->last = vtime_max(o->last, start);
 }

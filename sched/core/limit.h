@@ -41,14 +41,15 @@
  * that is due to a flow without woken tasks is free for the others again.
  *
  * A flow without woken tasks is behind virtual time by 16 tags at most, and by no more
- * than its part of the map.  A task needs time to ask for its next tag, and its flow does
- * not lose its turn meanwhile.  One that comes back takes no more than that at once.
- * With its part of a large map as the bound, a flow earned that many tags while its tasks
- * waited for their requests, and not for tags:
+ * than its part of the map.  Its tags count at the cost of its last request.  A task needs
+ * time to ask for its next tag, and its flow does not lose its turn meanwhile.  A flow that
+ * comes back takes no more tags than these at once.  If the bound were its part of a large
+ * map, a flow would earn that many tags while its tasks wait for requests, and not for tags:
  *
  *	256 tags, D = 64, four tenants of weight 100 to 1000, each with four tasks of 32
- *	requests of 4 to 256 KiB.  That of weight 250 had no tag for seconds, and 11.3 %
- *	of 30 s in one run and 7.7 in another.  It is due 13.5, and has 11.8 to 12.8.
+ *	requests of 4 to 256 KiB.  With that bound the tenant of weight 250 had no tag for
+ *	seconds, and 11.3 % of 30 s under mqfq and 7.7 % under wdt.  It is due 13.5 %.
+ *	With 16 tags it has 11.8 and 12.6 %.
  *
  * Which tags are free for whom.  A flow that is behind virtual time takes any tag,
  * and before all waiters.  The other flows share half of the map, or as many tags
