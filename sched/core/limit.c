@@ -104,13 +104,8 @@ static vtime_t least_start(const struct tag_waiters *o, struct flow *f)
  */
 static void advance(struct tag_waiters *o, struct flow *f, vtime_t start)
 {
-	vtime_t least;
-
-	if (vtime_before(start, o->vt) && !woken_of(o, f)) {
-		least = least_start(o, f);
-		if (vtime_before(start, least))
-			start = least;
-	}
+	if (vtime_before(start, o->vt) && !woken_of(o, f))
+		start = vtime_max(start, least_start(o, f));
 	WRITE_ONCE(*start_of(o, f), start);
 	o->last = vtime_max(o->last, start);
 }
