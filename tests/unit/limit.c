@@ -179,6 +179,16 @@ static bool goes_first(const struct flow *f)
 	return limit_goes_first(&b.map[0], f, most, 1);
 }
 
+/* Tags that a task of the flow takes without waiting, when it runs. */
+static u32 tags_without_a_wait(struct flow *f)
+{
+	u32 got;
+
+	for (got = 0; goes_first(f); got++)
+		limit_charge(&b.map[0], f, COST);
+	return got;
+}
+
 /* A flow in debt does not take the reserve; a flow that has waited does. */
 TEST(flows_behind_virtual_time_go_first)
 {
@@ -291,7 +301,6 @@ static u32 tags_after_a_while(u32 weight)
 {
 	struct flow *deep, *late;
 	struct tag_waiter *w;
-	u32 got;
 
 	deep = add_flow(b.flow[0], 300);
 	late = add_flow(b.flow[0], weight);
@@ -303,9 +312,7 @@ static u32 tags_after_a_while(u32 weight)
 		limit_wait(w);
 	}
 	hand_out(0, 1000, COST, deep);
-	for (got = 0; goes_first(late); got++)
-		limit_charge(&b.map[0], late, COST);
-	return got;
+	return tags_without_a_wait(late);
 }
 
 /*
@@ -360,16 +367,6 @@ TEST(flows_of_less_than_a_tag_share_by_weight)
 enum { SLEEPERS = 4, WEIGHTS = 2000, LEFT = 20 };
 
 static const u32 sleeper_weight[SLEEPERS] = { 200, 300, 500, 1000 };
-
-/* Tags that a task of the flow takes without waiting, when it runs. */
-static u32 tags_without_a_wait(struct flow *f)
-{
-	u32 got;
-
-	for (got = 0; goes_first(f); got++)
-		limit_charge(&b.map[0], f, COST);
-	return got;
-}
 
 /* All tasks wake up, and the rest of the tags is due to their flows. */
 static void wake_sleepers(struct tag_waiter **w)
