@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -779,6 +780,24 @@ def test_signal_leaves_the_finished_runs(built, job, tmp_path, number):
 def test_signal_does_not_wait_for_the_end_of_a_long_run(built, job):
     status, said = ended_by(signal.SIGTERM, 1, job, "--runtime", "36000")
     assert (status, said) == (130, "mqfair: interrupted; 0 of 2 runs were finished")
+
+
+def test_signal_while_runs_are_handed_out_leaves_the_finished_ones(run, job, monkeypatch):
+    submit, handed = ThreadPoolExecutor.submit, []
+
+    def interrupted_at_the_third(pool, *argv, **keywords):
+        if len(handed) == 2:
+            wait(handed)
+            signal.raise_signal(signal.SIGINT)
+        handed.append(submit(pool, *argv, **keywords))
+        return handed[-1]
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted_at_the_third)
+    got = run("sim", job, "--schedulers", "none,mqfq", "--repeat", "2")
+    assert (got.code, got.err.splitlines()[-1]) == (
+        130,
+        "mqfair: interrupted; 2 of 4 runs were finished",
+    )
 
 
 # -------------------------------------------------------------------------- scenes

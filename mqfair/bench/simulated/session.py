@@ -113,19 +113,13 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
         _player(request, binary, folder) as player,
         ThreadPoolExecutor(player.at_once) as pool,
     ):
-        waiting = [
-            pool.submit(
-                _play,
-                request,
-                scenes[one.case.name],
-                one,
-                player.play,
-                resume.run_folder(folder, i),
-                traces=traces,
-            )
-            for i, one in enumerate(runs)
-        ]
+        waiting: list[Future[Any]] = []
         try:
+            for i, one in enumerate(runs):
+                scene, where = scenes[one.case.name], resume.run_folder(folder, i)
+                waiting.append(
+                    pool.submit(_play, request, scene, one, player.play, where, traces=traces)
+                )
             for number, (one, future) in enumerate(zip(runs, waiting, strict=True)):
                 progress(_message(one, number, len(runs)))
                 while not future.done():
@@ -170,9 +164,10 @@ def _interrupted(
     runs: Sequence[Run],
     waiting: Sequence[Future[Any]],
 ) -> Interrupted:
+    """@waiting has the first of @runs, or all."""
     done = [
         (run, future.result())
-        for run, future in zip(runs, waiting, strict=True)
+        for run, future in zip(runs, waiting, strict=False)
         if future.done() and not future.cancelled() and future.exception() is None
     ]
     words = f"{len(done)} of {len(runs)} runs were finished"
