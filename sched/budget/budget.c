@@ -41,12 +41,12 @@ static void lane_prepend(struct lane_list *l, struct budget_lane *lane)
 	l->head = lane;
 }
 
-/* The lane is empty no more. */
+/* Puts a lane with requests behind the others, or before them if its flow is a donor. */
 static void lane_add(struct budget_queue *bq, struct budget_lane *lane, u64 now)
 {
 	struct lane_list *runnable = &bq->runnable[lane->domain];
 
-	if (round_serves_first(lane->flow, now))
+	if (round_is_donor(lane->flow, now))
 		lane_prepend(runnable, lane);
 	else
 		lane_append(runnable, lane);
@@ -176,14 +176,12 @@ static void rotate_domain(const struct budget *b, struct budget_queue *bq,
 
 /* The head of @lane, the first runnable one, goes: the next lane's turn. */
 static void rotate_lane(struct budget *b, struct budget_queue *bq,
-			struct budget_lane *lane)
+			struct budget_lane *lane, u64 now)
 {
-	struct lane_list *runnable = &bq->runnable[lane->domain];
-
-	lane_take(runnable);
+	lane_take(&bq->runnable[lane->domain]);
 	io_list_take(&lane->fifo);
 	if (lane->fifo.head)
-		lane_append(runnable, lane);
+		lane_add(bq, lane, now);
 	rotate_domain(b, bq, lane->domain);
 }
 
@@ -220,11 +218,14 @@ static void leave_all(struct budget *b, struct queue *q, struct wake *wake)
 		leave(b, q, domain, wake);
 }
 
-/* A queue needs a rank if its part of D is less than what @f is due. */
+/* A donor's queue needs a rank if its part of D is less than what the flow is due. */
 static bool needs_rank(const struct slots *sl, const struct flow *f, u64 now)
 {
-	return round_serves_first(f, now) &&
-	       slots_part_is_below(sl, round_part(f));
+	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.size),
+				   READ_ONCE(f->share), SHARE_SHIFT);
+
+	return round_is_donor(f, now) &&
+	       slots_part_is_below(sl, (s64)max(part, 1ULL));
 }
 
 /* The queue waits for a slot of @domain, with a rank if the io goes @first. */
@@ -309,7 +310,7 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 			return NULL;
 		}
 		if (likely(charge(b, q, io, now, wake))) {
-			rotate_lane(b, budget_queue_of(q), lane);
+			rotate_lane(b, budget_queue_of(q), lane, now);
 			atomic64_dec(&io->flow->queued);
 			return io;
 		}

@@ -48,16 +48,15 @@
  *	without credit has 500 that wait: the round ends.
  *
  * Donors [R].  If a round ends because the device was idle, the flows in credit become
- * *donors* for eight periods.  While no request of a donor waits in a lane, or all of
- * them would fit in its part of D in the device, it asks for less than its share.  So
- * no round waits for it, and its requests go before those of the others, in a queue,
- * and for a slot if the parts of the queues would give it less (ranks of slots.h).  It
- * keeps its credit, so a flow that was marked by mistake loses nothing that is due to
- * it.
+ * *donors* for eight periods.  No round waits for a donor.  In return its requests go
+ * before those of the others: in a queue, and for a slot if the parts of the queues would
+ * give it less (ranks of slots.h).  The others spend grants that they have because of
+ * donors, so nothing but this order keeps a donor's share.  It ends with the donor's
+ * credit, so the donor cannot take more than its share by it.
  *
- *	Weights 100, 250, 500 and 1000, 128 requests each, D = 256.  The last one's part
- *	is 138, so it can never use its credit: it is a donor.  That of 500 is 69.  The
- *	round waits for it when it has been marked in a moment without other requests.
+ *	Weights 100 and 1000, D = 64.  The second flow keeps 64 requests, some of them
+ *	on their way at any moment.  So it may be a donor, and the first flow is in credit
+ *	all the time.  Each slot goes to the second flow if it has a request for it.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.
@@ -231,7 +230,6 @@ struct budget_flow {
 	struct credit credit;
 	atomic64_t exhausted_ns;	/* A: when it was last exhausted */
 	u64 donor_until_ns;	/* O, by L: it is a donor before */
-	s64 present;		/* O, by T: a donor's requests, in and out */
 
 	/* A: queues that wait for its credit */
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;
@@ -268,7 +266,6 @@ struct budget {
 	bool idle;			/* L: no flow active at the last tick */
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
-	u64 count_ns;			/* T: when budget_flow.present is counted next */
 	struct chassis chassis;
 	/* T: queues in the waits of a flow at the sweep, and of one with credit */
 	u64 announced[QUEUE_WORDS], granted[QUEUE_WORDS];

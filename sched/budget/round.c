@@ -20,8 +20,6 @@ enum {
 	FREE_PART = 8,
 	/* A check visits each flow, which takes far less than this. */
 	CHECK_FLOW_NS = 200,
-	/* To count a donor's requests in a queue takes far less than this. */
-	COUNT_NS = 1000,
 	/* Most periods that a conserving round lasts, unless .. */
 	ROUND_PERIODS = 2,
 	/* .. the device has not been turned over so often. */
@@ -378,34 +376,12 @@ struct round_state {
 	s64 most;		/* its credit */
 };
 
-s64 round_part(const struct flow *f)
-{
-	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.size),
-				   READ_ONCE(f->share), SHARE_SHIFT);
-
-	return (s64)max(part, 1ULL);
-}
-
-bool round_has_few(const struct flow *f)
-{
-	return atomic64_read(&f->queued) <= 0 ||
-	       READ_ONCE(budget_flow_of(f)->present) <= round_part(f);
-}
-
-static void count_present(const struct flow *f, struct budget_flow *bf)
-{
-	struct flow_totals t;
-
-	flow_totals(f, &t);
-	WRITE_ONCE(bf->present, (s64)(t.inserted - t.done));
-}
-
 static void see_in_credit(struct round_state *st, const struct flow *f,
 			  s64 left, u64 now)
 {
 	st->runnable = true;
 	st->backlog |= atomic64_read(&f->queued) > 0;
-	if (round_serves_first(f, now))
+	if (round_is_donor(f, now))
 		return;
 	st->holds = true;
 	if (left >= st->most) {
@@ -416,9 +392,7 @@ static void see_in_credit(struct round_state *st, const struct flow *f,
 
 static void scan_flows(struct budget *b, u64 now, struct round_state *st)
 {
-	bool counts = now >= b->count_ns;
 	struct flow_walk w;
-	u64 counted = 0;
 	struct flow *f;
 
 	*st = (struct round_state){ 0 };
@@ -426,18 +400,12 @@ static void scan_flows(struct budget *b, u64 now, struct round_state *st)
 		struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
 
-		if (counts && round_is_donor(f, now)) {
-			count_present(f, bf);
-			counted += b->sched->nr_queues;
-		}
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0)
 			see_in_credit(st, f, left, now);
 		else
 			st->waits |= atomic64_read(&f->queued) > 0;
 	}
-	if (counts)
-		b->count_ns = now + max((u64)CHECK_NS, COUNT_NS * counted);
 }
 
 static u64 round_most_ns(const struct budget *b)

@@ -44,28 +44,10 @@ void round_exhausted(struct budget *b, struct budget_flow *bf, u64 now,
 bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
 		    u64 now, struct wake *wake);
 
-/* Does the flow leave its credit unused, for some periods? */
+/* Did the flow leave its credit unused in the last periods? */
 static inline bool round_is_donor(const struct flow *f, u64 now)
 {
 	return READ_ONCE(budget_flow_of(f)->donor_until_ns) > now;
-}
-
-/* Returns the requests in the window that @f is due by its share, 1 at least. */
-s64 round_part(const struct flow *f);
-
-/*
- * Does no request of the donor @f wait in a lane, or would all of them fit in its part of
- * the window?  Tick counts them, a thousand times in a second at most.
- */
-bool round_has_few(const struct flow *f);
-
-/*
- * Is @f a donor with few requests?  Those outside go before all others, and no round
- * waits for it.
- */
-static inline bool round_serves_first(const struct flow *f, u64 now)
-{
-	return round_is_donor(f, now) && round_has_few(f);
 }
 
 static inline enum budget_rule round_rule(const struct budget *b)
