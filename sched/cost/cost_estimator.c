@@ -393,7 +393,7 @@ static void learn_exact(struct cost_estimator *e, const struct flash_time *time,
 		dither_sizes(e, line);
 }
 
-static bool sample_collect(struct sched *s, struct cost_estimator *e, u64 now)
+static bool sample_collect(struct sched *s, struct cost_estimator *e)
 {
 	u64 requests;
 	u32 i;
@@ -402,7 +402,6 @@ static bool sample_collect(struct sched *s, struct cost_estimator *e, u64 now)
 		queue_collect(e, &e->queue[i]);
 	requests = op_sums(e->sums, IO_READ).requests +
 		   op_sums(e->sums, IO_WRITE).requests;
-	e->sample_end_ns = now + ESTIMATOR_SAMPLE_NS;
 	return requests >= (e->deferred ? ESTIMATOR_SAMPLE_DEFERRED :
 					  COST_RLS_SAMPLE_LEAST);
 }
@@ -432,11 +431,10 @@ static bool tells_time(const struct sched *s, struct flash_time *time)
 }
 
 /* The drive hides its time, so a request costs its bytes. */
-static void charge_bytes(struct sched *s, struct cost_estimator *e, u64 now)
+static void charge_bytes(struct sched *s, struct cost_estimator *e)
 {
 	forget_exact(e);
 	cost_learned_set(&s->params.cost, NULL);
-	e->sample_end_ns = now + ESTIMATOR_SAMPLE_NS;
 }
 
 static void sample_end(struct sched *s, struct cost_estimator *e, u64 now)
@@ -446,12 +444,13 @@ static void sample_end(struct sched *s, struct cost_estimator *e, u64 now)
 	bool told = tells_time(s, &time);
 	u32 i;
 
+	e->sample_end_ns = now + ESTIMATOR_SAMPLE_NS;
 	WRITE_ONCE(e->hidden, s->ops->exact_costs && !told);
 	if (e->hidden) {
-		charge_bytes(s, e, now);
+		charge_bytes(s, e);
 		return;
 	}
-	if (!sample_collect(s, e, now))
+	if (!sample_collect(s, e))
 		return;
 	if (told)
 		learn_exact(e, &time, !s->ops->exact_costs, line);
