@@ -4,6 +4,8 @@
  * flow in that time.  A P4500 of 1 GiB, 85 % full and collecting, 128 slots; two
  * tenants of equal weight, each with twice as many requests.
  */
+#include <math.h>
+
 #include "scenario.h"
 #include "tests/params.h"
 #include "sched/cost/cost_estimator.h"
@@ -16,6 +18,9 @@ enum {
 	TOLD_MS		= 1000,
 	FULL_MS		= 500,		/* the write buffer, by then */
 	MEASURED_MS	= 1000,
+	/* Of a device without flash. */
+	READ_US		= 400,
+	WRITE_TIMES	= 3,
 };
 
 struct asks {
@@ -194,10 +199,59 @@ static void test_few_writes(struct test_case *t)
 		case_fail(t, "%s", own.failure);
 }
 
+static void expect_learned(struct test_case *t, const struct host *h,
+			   double read_us, double write_us, const char *when)
+{
+	double read = scenario_learned_us(h, IO_READ),
+	       write = scenario_learned_us(h, IO_WRITE);
+
+	note(t, "%s %.1f and %.1f us; ", when, read, write);
+	if (fabs(read - read_us) > read_us / 10 ||
+	    fabs(write - write_us) > write_us / 10)
+		case_fail(t, "%s: %.1f and %.1f us instead of %.1f and %.1f",
+			  when, read, write, read_us, write_us);
+}
+
+/*
+ * A device of 16 slots.  mqfq finds the costs after 5 s, and 10 s after they have
+ * changed.
+ */
+static void test_costs(struct test_case *t)
+{
+	static const struct tenant tenant[] = {
+		{ .weight = 100, .depth = 32, .bytes = 4 * KIB },
+		{ .weight = 100,
+		  .depth = 32,
+		  .bytes = 4 * KIB,
+		  .write_permille = 1000 },
+		{ .weight = 200,
+		  .depth = 32,
+		  .bytes = 4 * KIB,
+		  .write_permille = 300 },
+	};
+	struct host_params p = scenario_params(t, &mqfq_ops);
+	struct scenario s;
+
+	p.device.base_ns = READ_US * US;
+	p.device.write_times = WRITE_TIMES;
+	p.sched.depth = 16;
+	params_put(&mqfq_ops, &p.sched, "threshold_kb", 0);
+	p.sched.cost.kind = COST_LEARNED;
+	scenario_open(&s, t, &p, tenant, ARRAY_SIZE(tenant));
+	fixture_run(&s.r, 5 * SEC);
+	expect_learned(t, s.r.host, READ_US, READ_US * WRITE_TIMES, "at first");
+	s.r.host->device.params.write_times = 3 * WRITE_TIMES;
+	fixture_run(&s.r, 10 * SEC);
+	expect_learned(t, s.r.host, READ_US, READ_US * 3 * WRITE_TIMES,
+		       "slower");
+	scenario_close(&s);
+}
+
 const struct test cost_estimator_tests[] = {
 	{ "learner/writer", test_writer, false },
 	{ "learner/large", test_large, false },
 	{ "learner/told", test_told, false },
 	{ "learner/few-writes", test_few_writes, false },
+	{ "learner/costs", test_costs, false },
 	{ NULL, NULL, false },
 };

@@ -9,7 +9,6 @@
 #include "tests/params.h"
 #include "scenario.h"
 #include "sched/hwabc/hwabc.h"
-#include "sched/cost/cost_estimator.h"
 #include "sched/core/policies.h"
 
 enum {
@@ -168,66 +167,6 @@ static void test_conserving(struct test_case *t)
 }
 
 /* ------------------------------------------------------------ learned costs */
-
-static double learned_us(const struct host *h, u32 class)
-{
-	const struct cost_rls *g = &h->sched.cost_estimator->cost_rls;
-
-	u64 sector_ps = cost_rls_cost_ps(g, 2 * class + 1);
-
-	if (class == IO_WRITE)
-		sector_ps += cost_rls_cost_ps(g, WRITTEN_SECTOR);
-	return (double)(cost_rls_cost_ps(g, 2 * class) + 8 * sector_ps) / 1e6;
-}
-
-static void expect_learned(struct test_case *t, const struct host *h,
-			   double read_us, double write_us, const char *when)
-{
-	double read = learned_us(h, IO_READ), write = learned_us(h, IO_WRITE);
-
-	note(t, "%s %.1f and %.1f us; ", when, read, write);
-	if (fabs(read - read_us) > read_us / 10 ||
-	    fabs(write - write_us) > write_us / 10)
-		case_fail(t, "%s: %.1f and %.1f us instead of %.1f and %.1f",
-			  when, read, write, read_us, write_us);
-}
-
-/* mqfq finds the costs after 5 s, and 10 s after they have changed. */
-static void test_costs(struct test_case *t)
-{
-	static const struct tenant tenant[] = {
-		{ .weight = 100, .depth = 32, .bytes = 4 * KIB },
-		{ .weight = 100,
-		  .depth = 32,
-		  .bytes = 4 * KIB,
-		  .write_permille = 1000 },
-		{ .weight = 200,
-		  .depth = 32,
-		  .bytes = 4 * KIB,
-		  .write_permille = 300 },
-	};
-	struct host_params p = hwabc_host_params(t);
-	struct test_case own = { .ops = &mqfq_ops };
-	u32 depth = p.sched.depth;
-	struct scenario s;
-
-	p.ops = &mqfq_ops;
-	sched_params_init(&mqfq_ops, &p.sched);
-	p.sched.isolation = 0;
-	p.sched.depth = depth;
-	params_put(&mqfq_ops, &p.sched, "threshold_kb", 0);
-	p.sched.cost.kind = COST_LEARNED;
-	scenario_open(&s, &own, &p, tenant, ARRAY_SIZE(tenant));
-	fixture_run(&s.r, 5 * SEC);
-	expect_learned(t, s.r.host, READ_US, READ_US * WRITE_TIMES, "mqfq");
-	s.r.host->device.params.write_times = 3 * WRITE_TIMES;
-	fixture_run(&s.r, 10 * SEC);
-	expect_learned(t, s.r.host, READ_US, READ_US * 3 * WRITE_TIMES,
-		       "slower");
-	scenario_close(&s);
-	if (case_failed(&own))
-		case_fail(t, "%s", own.failure);
-}
 
 /*
  * Readers of 4 and of 64 KiB, for which the device takes 416 and 656 us.  By
@@ -564,7 +503,8 @@ static void expect_spent(struct test_case *t, const struct flash_scenario *s,
 		(double)(stats.written - were->written) /
 		((double)(now.read_ns - before->read_ns) /
 		 (double)(stats.read - were->read));
-	got = learned_us(s->r.host, IO_WRITE) / learned_us(s->r.host, IO_READ);
+	got = scenario_learned_us(s->r.host, IO_WRITE) /
+	      scenario_learned_us(s->r.host, IO_READ);
 	note(t, "%s %.2f, truth %.2f; ", when, got, truth);
 	if (fabs(got / truth - 1) > 0.1)
 		case_fail(t, "%s: a write is %.2f reads instead of %.2f", when,
@@ -729,7 +669,6 @@ const struct test hwabc_tests[] = {
 	{ "hwabc/writer", test_writer, true },
 	{ "hwabc/conserving", test_conserving, false },
 	{ "hwabc/light-slow", test_light_slow, false },
-	{ "hwabc/costs", test_costs, false },
 	{ "hwabc/sizes", test_sizes, false },
 	{ "hwabc/paper", test_paper, true },
 	{ "hwabc/slow-host", test_slow_host, true },

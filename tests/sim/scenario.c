@@ -3,6 +3,7 @@
 
 #include "fifo.h"
 #include "scenario.h"
+#include "sched/cost/cost_estimator.h"
 
 void note(struct test_case *t, const char *fmt, ...)
 {
@@ -269,4 +270,14 @@ struct flash *scenario_drive(enum flash_ftl ftl, u32 *pages)
 	while (flash_fill(f, &fill, *pages))
 		;
 	return f;
+}
+
+double scenario_learned_us(const struct host *h, u32 op)
+{
+	const struct cost_rls *g = &h->sched.cost_estimator->cost_rls;
+	u64 sector_ps = cost_rls_cost_ps(g, 2 * op + 1);
+
+	if (op == IO_WRITE)
+		sector_ps += cost_rls_cost_ps(g, WRITTEN_SECTOR);
+	return (double)(cost_rls_cost_ps(g, 2 * op) + 8 * sector_ps) / 1e6;
 }

@@ -112,4 +112,10 @@ void scenario_kinds(struct test_case *t, const struct host_params *p,
 /* A P4500 of 1 GiB that collects, 85 % full: its first @pages. */
 struct flash *scenario_drive(enum flash_ftl ftl, u32 *pages);
 
+/*
+ * Returns the time in us that the scheduler has learned for 4 KiB of the operation @op,
+ * IO_READ or IO_WRITE.  It has cost=learned.
+ */
+double scenario_learned_us(const struct host *h, u32 op);
+
 #endif /* MQFAIR_TESTS_SIM_SCENE_H */
