@@ -124,6 +124,7 @@ struct isolation_flow {
 	u32 trial;		/* the number of the last trial that counted it */
 	u16 present;		/* looks with requests, PRESENT_LEAST at most */
 	u16 waited;		/* looks in a row after which a request waited */
+	u32 few;		/* the lesser window of that trial */
 	bool half;		/* at[1] has the lesser window */
 	bool passes;		/* it is below its due, and its requests pass */
 };

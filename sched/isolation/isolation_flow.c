@@ -122,7 +122,8 @@ static u32 met_of(const struct flow *f, const struct isolation_sample *s)
 
 /*
  * Learns the time of a request in an idle drive: that of a window of 0, on the line
- * through the two windows of the trial that has ended.
+ * through the two windows of the trial that has ended.  It is no less than the part of one
+ * of all requests in the lesser window, for a drive that serves one after the other.
  */
 static void learn_least(struct isolation_flow *f)
 {
@@ -134,7 +135,8 @@ static void learn_least(struct isolation_flow *f)
 		return;
 	one = ratio(small->service_ns, small->done);
 	two = ratio(large->service_ns, large->done);
-	f->least_ns = two < 2 * one ? min(2 * one - two, one) : 1;
+	f->least_ns = max(div64_u64(one, f->few),
+			  two < 2 * one ? min(2 * one - two, one) : 1);
 }
 
 /* Adds the look to what is known of the flow. */
@@ -175,6 +177,7 @@ static void learn(const struct window *w, struct flow *f,
 	if (fi->trial != w->trials) {
 		fi->trial = w->trials;
 		fi->half = w->other < w->size;
+		fi->few = min(w->other, w->size);
 		fi->at[0] = fi->at[1] = (struct isolation_sample){ 0 };
 	}
 	add(&fi->at[arm], c, due);
