@@ -211,14 +211,19 @@ def judge(record: Record) -> list[str]:
     if record["missing"]:
         failures.append(f"{record['missing']} commands did not run: {record.get('trouble')}")
     times = p99_ms(record)
-    if len(times) != 2 or times[1] >= times[0]:
+    if len(turns(record)) > 1 and (len(times) != 2 or times[1] >= times[0]):
         failures.append(f"p99 of db in ms, before and after: {times}")
     return failures
 
 
+def turns(record: Record) -> list[str]:
+    """The output of each step that prints db's percentiles: all runs of fio in the journal."""
+    return [one["result"]["output"] for one in steps_of(record) if "99.00th" in one["command"]]
+
+
 def p99_ms(record: Record) -> list[float]:
-    """The p99 of db without mqfair and with it, as fio has it in the journal."""
-    texts = [one["result"]["output"] for one in steps_of(record) if "99.00th" in one["command"]]
+    """The p99 of db without mqfair and with it, as fio has it in the journal; or less."""
+    texts = turns(record)
     found = re.findall(
         r"percentiles \((\w+)\).*?99\.00th=\[\s*(\d+)\]", texts[-1] if texts else "", re.S
     )
@@ -309,14 +314,19 @@ def comparison(records: Sequence[Record]) -> list[str]:
     rows = [
         ["kernel", *(one["kernel"] for one in records)],
         ["requests a second of the disk", *(str(one["iops"]) for one in records)],
-        ["p99 of db without mqfair", *(f"{p99_ms(one)[0]:.1f} ms" for one in records)],
-        ["p99 of db with mqfair", *(f"{p99_ms(one)[-1]:.1f} ms" for one in records)],
+        ["p99 of db without mqfair", *(p99_shown(one, 0) for one in records)],
+        ["p99 of db with mqfair", *(p99_shown(one, -1) for one in records)],
         ["sections of the tour", *(str(len(one["sections"])) for one in records)],
         ["start of the guest", *(f"{one['boot_s']:.0f} s" for one in records)],
         ["all of the guest", *(f"{one['wall_s']:.0f} s" for one in records)],
         ["commands with the expected status", *map(counted, records)],
     ]
     return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]
+
+
+def p99_shown(record: Record, number: int) -> str:
+    times = p99_ms(record)
+    return f"{times[number]:.1f} ms" if times else "-"
 
 
 def counted(record: Record) -> str:

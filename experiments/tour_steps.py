@@ -193,12 +193,30 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
             ),
         ),
         Section(
-            "Mistakes",
+            "Measure the drive",
             (
                 Step(
                     "Both services stop, to leave the emulated processors to the commands.",
                     "systemctl stop db batch",
                 ),
+                Step(
+                    "`qualify` measures the drive under each scheduler. It only reads. The options"
+                    " shorten it.",
+                    f"mqfair qualify {DISK} --schedulers none,mqfq --depths 8 --repeat 1"
+                    " --runtime 1",
+                    lines=40,
+                ),
+                Step(
+                    "The folder has the page for a browser, the results as JSON, and all runs."
+                    " The disk has its scheduler again.",
+                    f"ls mqfair-qualify-{DISK}; cat /sys/block/{DISK}/queue/scheduler",
+                    expect=r"\[mqfq\]",
+                ),
+            ),
+        ),
+        Section(
+            "Mistakes",
+            (
                 mistake("A disk that does not exist:", "mqfair enable nvme1n1"),
                 mistake("A controller in place of a disk:", "mqfair enable /dev/nvme0"),
                 mistake(

@@ -10,6 +10,7 @@ from experiments import tour, tour_guest
 from experiments.tour_steps import sections
 
 EXPECTED = {
+    r"\[mqfq\]": "qualify.json\nnone [mqfq]\n",
     r"default +900\b": "system.slice/db.service  default  900\n",
     r"default +950\b": "system.slice/db.service  default  950\n",
     r"mqfair 0.2.1\nmodule mqfair 0.2.0 \(loaded\)\nactive\n": (
@@ -73,6 +74,12 @@ def test_a_p99_that_does_not_fall_is_a_failure(record):
     steps[-1]["result"]["output"] = "\n".join(FIO.format(us=us) for us in (900, 900))
     (failure,) = tour.judge(record)
     assert failure.startswith("p99 of db in ms, before and after: [0.9, 0.9]")
+
+
+def test_a_tour_of_some_sections_has_no_p99(record):
+    record["sections"] = [one for one in record["sections"] if one["title"] in ("Install", "Watch")]
+    assert tour.judge(record) == []
+    assert "| p99 of db with mqfair | - |" in tour.document([record])
 
 
 def test_a_guest_that_ends_early_is_a_failure(record):
