@@ -128,7 +128,7 @@ FORMS: tuple[Form, ...] = (
 job text name of the job file
 where object the machine or the simulator
 where.kernel text? release of the kernel
-where.accel text? kvm, tcg, sim, or unknown
+where.accel text? kvm, tcg, uml, host, sim, or unknown
 where.cpus count? processors
 where.sockets count? sockets of the simulated machine
 where.seed count? seed of the simulation
@@ -262,7 +262,7 @@ cgroup text|null the cgroup that was named
 in_force flag true if weights have effect
 findings list
 findings[] object
-findings[].severity text ok, note, warning or error
+findings[].severity text ok, note, warn or problem; only a problem keeps a weight out of force
 findings[].topic text
 findings[].seen text what was found
 findings[].where text|null the file or program that shows it
@@ -473,7 +473,7 @@ dmesg text messages of the guest's kernel
 console text
 out_dir text|null folder with the files that the command left
 kernel text release
-accel text kvm or tcg
+accel text kvm, tcg or uml
 boot_s number seconds
 wall_s number seconds
 """,
@@ -588,7 +588,7 @@ csv text|null
     Form(
         "status",
         "mqfair status --json",
-        "Disks, their schedulers, and shares since a cgroup exists.",
+        "Disks, their schedulers, and shares since the switch to the scheduler.",
         """
 devices list
 devices[] object
@@ -608,12 +608,12 @@ devices[].cgroups[].cgroup text
 devices[].cgroups[].weight count|null
 devices[].cgroups[].share_ppm count|null share by weight among those active, in millionths
 devices[].cgroups[].due_ppm count|null part of the work that is due now, in millionths
-devices[].cgroups[].part_ppm count|null part of the bytes, in millionths
-devices[].cgroups[].bytes count|null bytes since it exists
-devices[].cgroups[].ios count|null requests since it exists
-devices[].cgroups[].wait_us count|null microseconds: mean wait in the scheduler
-devices[].cgroups[].p50_us count|null microseconds in the drive
-devices[].cgroups[].p99_us count|null microseconds in the drive
+devices[].cgroups[].part_ppm count|null part of the work done, by cost, in millionths
+devices[].cgroups[].bytes count|null bytes since the switch to the scheduler
+devices[].cgroups[].ios count|null requests since the switch to the scheduler
+devices[].cgroups[].wait_us count|null microseconds: the sum of all waits outside the drive, since then
+devices[].cgroups[].p50_us count|null microseconds from insert to completion, in the last seconds
+devices[].cgroups[].p99_us count|null microseconds from insert to completion, in the last seconds
 devices[].cgroups[].short_ms count|null milliseconds for which it was short
 devices[].cgroups[].slowdown_percent count|null latency in the drive beside the least one
 devices[].cgroups[].cost_inside count|null cost of its requests in the drive
@@ -645,15 +645,15 @@ disks[].cgroups[].own flag true if its own processes have I/O beside its childre
 disks[].cgroups[].depth count levels below the first
 disks[].cgroups[].weight count|null
 disks[].cgroups[].due_ppm count|null share of the work that is due, in millionths
-disks[].cgroups[].achieved_ppm count|null part of the bytes, in millionths
+disks[].cgroups[].achieved_ppm count|null part of the work done, by cost, in millionths
 disks[].cgroups[].iops number requests per second
 disks[].cgroups[].bytes_per_s number bytes per second
 disks[].cgroups[].waiting_x100 count|null hundredths of a request that wait, mean
 disks[].cgroups[].inside_x100 count|null hundredths of a request in the drive, mean
 disks[].cgroups[].wait_us number|null microseconds in the scheduler, mean
 disks[].cgroups[].service_us number|null microseconds in the drive, mean
-disks[].cgroups[].p50_us count|null microseconds in the drive
-disks[].cgroups[].p99_us count|null microseconds in the drive
+disks[].cgroups[].p50_us count|null microseconds from insert to completion, in the last seconds
+disks[].cgroups[].p99_us count|null microseconds from insert to completion, in the last seconds
 disks[].cgroups[].slowdown_percent count|null latency in the drive beside the least one
 disks[].cgroups[].short_ms count|null milliseconds for which it was short
 disks[].cgroups[].goal_us number|null microseconds of its latency goal
