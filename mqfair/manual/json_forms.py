@@ -611,7 +611,7 @@ devices[].cgroups[].due_ppm count|null part of the work that is due now, in mill
 devices[].cgroups[].part_ppm count|null part of the work done, by cost, in millionths
 devices[].cgroups[].bytes count|null bytes since the switch to the scheduler
 devices[].cgroups[].ios count|null requests since the switch to the scheduler
-devices[].cgroups[].wait_us count|null microseconds: the sum of all waits outside the drive, since then
+devices[].cgroups[].wait_us count|null microseconds: the sum of all waits outside the drive
 devices[].cgroups[].p50_us count|null microseconds from insert to completion, in the last seconds
 devices[].cgroups[].p99_us count|null microseconds from insert to completion, in the last seconds
 devices[].cgroups[].short_ms count|null milliseconds for which it was short
