@@ -24,12 +24,13 @@ from rich.text import Text
 
 from lab.tree import UML
 from mqfair.bench import device as devices
-from mqfair.bench import jobfile, report, resume, session
+from mqfair.bench import jobfile, replays, report, resume, session, ssd
 from mqfair.bench.plan import HOST, PLAN, SEVERAL_SCHEMA, SIM, TIMELINES_SCHEMA, VM
 from mqfair.bench.result import document
 from mqfair.bench.simulated import scene_file
 from mqfair.bench.simulated import session as simulation
 from mqfair.bench.simulated.drive import unstretched
+from mqfair.bench.simulated.scene_file import SceneFile
 from mqfair.bench.variant import (
     COMPARATORS,
     MQFQ,
@@ -42,7 +43,7 @@ from mqfair.bench.variant import (
 )
 from mqfair.machine.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
 from mqfair.text.errors import Failure, UsageError
-from mqfair.text.output import require_writable
+from mqfair.text.output import require_outputs
 from mqfair.tune.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
 
 CPUS_MOST = 8
@@ -53,12 +54,12 @@ FAST_SCHEDULERS = (NONE, MQFQ)
 SEED_MOST = 1 << 60
 REQUEST_NS_MOST = 1_000_000_000
 PROCESSES_MOST = 1024
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def main(args: argparse.Namespace) -> int:
-    for option in ("json", "timeline", "picture", "cdf"):
-        require_writable(f"--{option}", getattr(args, option), [args.job])
     asked = [_with_schedulers(one) for one in requests(args)]
+    _require_outputs(args, asked)
     if args.cdf is not None and len(asked) > 1:
         raise UsageError(f"--cdf {args.cdf}: a picture has one drive: name one with --device")
     with _raw_folder(args.raw, args.resume, len(asked)) as folder:
@@ -71,6 +72,28 @@ def main(args: argparse.Namespace) -> int:
             raise session.Interrupted(f"{ending}; --resume goes on from there", None)
         raise ending
     return 0
+
+
+def _require_outputs(args: argparse.Namespace, asked: Sequence[session.Request]) -> None:
+    """Raises UsageError if the results could not be written, or would replace a file that is
+    read."""
+    for option in ("picture", "cdf"):
+        name = getattr(args, option)
+        if name is not None and Path(name).suffix not in _PICTURES:
+            raise UsageError(
+                f"--{option} {name}: the ending names the format: use .png, .svg or .pdf"
+            )
+    outputs = {f"--{one}": getattr(args, one) for one in ("json", "timeline", "picture", "cdf")}
+    require_outputs(outputs, [file for one in asked for file in _files_read(one)])
+
+
+def _files_read(one: session.Request) -> Iterator[str]:
+    for job in one.jobs:
+        yield job.path
+        yield from scene_file.traces(job) if isinstance(job, SceneFile) else replays.traces(job)
+    model = ssd.file_of(one.device.text) if one.device.kind == devices.SSD else None
+    if model is not None:
+        yield model
 
 
 def _run_all(
@@ -119,24 +142,38 @@ def _with_schedulers(one: session.Request) -> session.Request:
 
 
 def _show(args: argparse.Namespace, outcomes: Sequence[session.Outcome], *, several: bool) -> None:
-    """Prints the tables and writes the files."""
-    if args.json != "-":
-        console = report.console_for()
-        for outcome in outcomes:
-            if several:
-                console.print(f"drive {outcome.where['device']}", style="bold", highlight=False)
-            console.print(report.render(outcome.results[0], outcome.notes))
+    """Writes the files, and then prints the tables, whose reader may have gone away."""
+    try:
+        _write(args, outcomes, several=several)
+    finally:
+        if "-" not in (args.json, args.timeline):
+            _print(outcomes, several=several)
+
+
+def _print(outcomes: Sequence[session.Outcome], *, several: bool) -> None:
+    console = report.console_for()
+    for outcome in outcomes:
+        if several:
+            console.print(f"drive {outcome.where['device']}", style="bold", highlight=False)
+        console.print(report.render(outcome.results[0], outcome.notes))
+
+
+def _write(args: argparse.Namespace, outcomes: Sequence[session.Outcome], *, several: bool) -> None:
     written = [document(one.results[0], one.where, one.notes) for one in outcomes]
     whole, times = written[0], outcomes[0].results[0].timeline
     if several:
         whole = {"schema": SEVERAL_SCHEMA, "devices": written}
         drives = [{"device": one.where["device"], **one.results[0].timeline} for one in outcomes]
         times = {"schema": TIMELINES_SCHEMA, "devices": drives}
-    _write_files({args.json: whole, args.timeline: times})
+    documents = [(args.json, whole), (args.timeline, times)]
+    _write_files({name: one for name, one in documents if name not in (None, "-")})
     if args.picture is not None:
         _draw(outcomes, args.picture)
     if args.cdf is not None:
         _draw_cdf(outcomes[0], args.cdf)
+    for name, one in documents:
+        if name == "-":
+            print(json.dumps(one, indent=1))
 
 
 def _draw_cdf(outcome: session.Outcome, name: str) -> None:
@@ -234,6 +271,9 @@ _OF_SCENES = ("device", "cpus", "sockets", "request_ns", "priced", "runtime", "s
 
 
 def _job(args: argparse.Namespace, runtime_s: float | None) -> jobfile.JobFile:
+    path = Path(args.job)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UsageError(f"{args.job}: it is read more than once: save it to a file first")
     if args.on != SIM or not scene_file.is_scene(args.job):
         return jobfile.load(args.job, runtime_s, args.section)
     for name in _OF_SCENES:
@@ -244,7 +284,7 @@ def _job(args: argparse.Namespace, runtime_s: float | None) -> jobfile.JobFile:
 
 
 def _scene_seed(job: jobfile.JobFile) -> int:
-    return job.seed if isinstance(job, scene_file.SceneFile) else 1
+    return job.seed if isinstance(job, SceneFile) else 1
 
 
 def _require_simulator(args: argparse.Namespace, schedulers: Sequence[str]) -> None:
@@ -390,18 +430,15 @@ def _places(folder: Path, drives: int) -> list[Path]:
     return [folder / f"drive-{number}" for number in range(1, drives + 1)]
 
 
-def _write_files(documents: Mapping[str | None, object]) -> None:
+def _write_files(documents: Mapping[str, object]) -> None:
     """Writes each document to the file that is its key; raises Failure after all were tried."""
     failed = []
     for name, value in documents.items():
         text = json.dumps(value, indent=1) + "\n"
-        if name == "-":
-            print(text, end="")
-        elif name is not None:
-            try:
-                Path(name).write_text(text)
-            except OSError as error:
-                failed.append(f"cannot write {name}: {error.strerror}{_written_elsewhere(text)}")
+        try:
+            Path(name).write_text(text)
+        except OSError as error:
+            failed.append(f"cannot write {name}: {error.strerror}{_written_elsewhere(text)}")
     if failed:
         raise Failure("; ".join(failed))
 
@@ -445,7 +482,13 @@ def show_progress(
     if asked[0].on != SIM and asked[0].schedulers:
         console.print(estimate or _estimate(asked, places), style="dim", highlight=False)
     if not console.is_terminal:
-        yield lambda message: console.print(_step(message, asked), style="dim", highlight=False)
+
+        def say(message: Mapping[str, Any]) -> None:
+            # A bench does not end because nobody reads its progress.
+            with contextlib.suppress(OSError):
+                console.print(_step(message, asked), style="dim", highlight=False)
+
+        yield say
         return
     columns = (
         SpinnerColumn(),

@@ -57,7 +57,9 @@ def _message(job: JobFile, said: Sequence[str]) -> str:
 
 def _place(job: JobFile, option: str) -> str:
     """File and line of @option; the file alone if the option is spelt in another way there."""
-    for number, line in enumerate(Path(job.path).read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(
+        Path(job.path).read_text(encoding="utf-8-sig").splitlines(), start=1
+    ):
         plain = re.split(r"[;#]", line, maxsplit=1)[0]
         if re.sub(r"\s*=\s*", "=", plain.strip(), count=1) == option:
             return f"{job.path}:{number}"

@@ -146,7 +146,7 @@ def load(path: str, runtime_s: float | None = None, only: Sequence[str] = ()) ->
     names of the sections that run; all of them for none.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path}: {os.strerror(error.errno or 0)}: name a fio job file") from error
     except UnicodeDecodeError as error:

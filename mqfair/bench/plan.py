@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mqfair.text.output import writing
+
 # The time that fio jobs run beyond ramp and window, so that a late job still overlaps the others.
 SLACK_S = 2.0
 # The time limit beyond a run's length: for starting fio, draining queues and writing logs.
@@ -148,7 +150,8 @@ class Plan:
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    path.write_text(json.dumps(dataclasses.asdict(plan), indent=1))
+    with writing(path):
+        path.write_text(json.dumps(dataclasses.asdict(plan), indent=1))
 
 
 def read_plan(path: Path) -> Plan:

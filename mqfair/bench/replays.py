@@ -86,6 +86,15 @@ def notes(job: JobFile) -> Iterator[str]:
                 )
 
 
+def traces(job: JobFile) -> Iterator[str]:
+    """The trace files that @job replays."""
+    for group in job.groups:
+        for one in group.jobs:
+            replay = replay_of(one, job.path)
+            if replay is not None:
+                yield replay.path
+
+
 def planned(case: Case, job: JobFile, folder: Path) -> Case:
     """@case, the plan of @job, with the options by which fio replays files of @folder."""
     groups = tuple(

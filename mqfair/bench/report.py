@@ -26,10 +26,17 @@ _US_PER_MS = 1_000
 _MIB = 1 << 20
 
 
+class _Console(Console):
+    """A console that ends no program when its reader has gone away."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console_for(stderr: bool = False) -> Console:
     """A console for standard output or error; as wide as the tables if it is no terminal."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
+    console = _Console(stderr=stderr)
+    return console if console.is_terminal else _Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
 def render(result: CaseResult, notes: Sequence[str]) -> RenderableType:

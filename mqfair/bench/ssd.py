@@ -93,6 +93,14 @@ def parse_settings(text: str, rest: str, *, read: bool = True) -> dict[str, str]
     return {**_DEFAULTS, **found}
 
 
+def file_of(text: str) -> str | None:
+    """The model file that the device @text of --device names; None if it names none."""
+    words = text.partition(":")[2].split(",")
+    return next(
+        (value for name, _, value in (one.partition("=") for one in words) if name == FILE), None
+    )
+
+
 def in_words(settings: Mapping[str, str]) -> str:
     """The drive with @settings in words, for the caption of a picture."""
     name = settings.get("model", Path(settings.get(FILE, "")).stem)

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -53,7 +53,7 @@ def require_writable(option: str, name: str | None, inputs: Iterable[str] = ()) 
     if name in (None, "-"):
         return
     path = Path(str(name)).resolve()
-    if path in [Path(one).resolve() for one in inputs]:
+    if any(same_file(str(name), one) for one in inputs):
         raise UsageError(f"{option} {name}: it is a file that is read: name another file")
     try:
         if not path.exists():
@@ -69,18 +69,46 @@ def require_writable(option: str, name: str | None, inputs: Iterable[str] = ()) 
         ) from error
 
 
+def require_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str] = ()) -> None:
+    """require_writable() for each option of @outputs, and UsageError if two name one file."""
+    read = list(inputs)
+    named: dict[str, str] = {}
+    for option, name in outputs.items():
+        if name is None:
+            continue
+        require_writable(option, name, read)
+        for other, before in named.items():
+            if same_file(name, before):
+                raise UsageError(f"{option} {name}: {other} writes it, too: name another file")
+        named[option] = name
+
+
+def same_file(a: str, b: str) -> bool:
+    """Do both names lead to one file, or to one place for a new file?"""
+    try:
+        return Path(a).samefile(b)
+    except OSError:
+        return Path(a).resolve() == Path(b).resolve()
+
+
 @contextlib.contextmanager
 def open_output(name: str) -> Iterator[TextIO]:
     """The file @name for writing; standard output for -."""
     if name == "-":
         yield sys.stdout
         return
+    with writing(name), Path(name).open("w", encoding="utf-8", errors="backslashreplace") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def writing(name: str | Path) -> Iterator[None]:
+    """The error of a write in the block names @name, since Python does not say in which file."""
     try:
-        with Path(name).open("w", encoding="utf-8", errors="backslashreplace") as file:
-            yield file
+        yield
     except OSError as error:
         if error.filename is None and error.errno in WRITE_ERRORS:
-            error.filename = name
+            error.filename = str(name)
         raise
 
 

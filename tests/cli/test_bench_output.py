@@ -2,9 +2,11 @@
 """The files of a bench: their places are checked before the first run, and no result is lost."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from mqfair.bench import command, session
 from mqfair.text.output import require_writable
@@ -28,6 +30,48 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_runs(run, four, no_
     assert result.err.startswith(f"mqfair: {option} {name}: ")
     assert "name a file that can be written" in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.fixture
+def inputs(tmp_path, monkeypatch):
+    """The files of a job, in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("job.fio").write_text("[db]\ncgroup=db\nread_iolog=db.trace\n")
+    Path("db.trace").write_text("mqfair trace 1\n0 read 0 4096 db\n")
+    Path("my.svg").write_text((ROOT / "mqfair/drives/models/p4500.toml").read_text())
+    Path("hard.fio").hardlink_to("job.fio")
+    Path("soft.fio").symlink_to("job.fio")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--json", "out", "--timeline", "out"), "--timeline out: --json writes it, too"),
+        (("--json", "-", "--timeline", "-"), "--timeline -: --json writes it, too"),
+        (("--json", "p.png", "--picture", "./p.png"), "--picture ./p.png: --json writes it, too"),
+        (("--picture", "p.txt"), "--picture p.txt: the ending names the format: use .png"),
+        (("--cdf", "p"), "--cdf p: the ending names the format: use .png"),
+        (("--json", "hard.fio"), "--json hard.fio: it is a file that is read"),
+        (("--timeline", "soft.fio"), "--timeline soft.fio: it is a file that is read"),
+        (("--json", "db.trace"), "--json db.trace: it is a file that is read"),
+        (("--picture", "my.svg"), "--picture my.svg: it is a file that is read"),
+    ],
+)
+def test_outputs_that_replace_a_file_are_refused(run, no_run, inputs, argv, said):
+    device = "ssd:file=my.svg,size_mb=64"
+    result = run("bench", "job.fio", "--schedulers", "none", "--device", device, *argv)
+    assert result.code == 2
+    assert result.err.startswith(f"mqfair: {said}")
+    assert result.err.count("\n") == 1
+    assert not Path("out").exists()
+
+
+def test_a_pipe_is_refused_because_it_is_read_twice(run, no_run, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    result = run("bench", str(tmp_path / "pipe"))
+    assert (result.code, result.err) == (
+        2, f"mqfair: {tmp_path}/pipe: it is read more than once: save it to a file first\n"
+    )  # fmt: skip
 
 
 def test_the_check_leaves_no_file_and_no_change(four, tmp_path):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """mqfair sim: job files on the simulated host. Some tests build and run sim-run."""
 
+import errno
 import json
+import os
 import re
 import signal
 import subprocess
@@ -12,8 +14,8 @@ from pathlib import Path
 import pytest
 from test_main import CHECKOUT
 
-from mqfair.__main__ import main
-from mqfair.bench import fio_keys, jobfile, variant
+from mqfair.__main__ import EXIT_BROKEN_PIPE, main
+from mqfair.bench import fio_keys, fiocheck, jobfile, variant
 from mqfair.bench.device import parse_device
 from mqfair.bench.simulated import drive, options, program, session
 from mqfair.bench.simulated import prices as prices_of
@@ -800,6 +802,35 @@ def test_signal_while_runs_are_handed_out_leaves_the_finished_ones(run, job, mon
     )
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("gone", ["a full disk", "no reader"])
+def test_the_files_are_written_though_nobody_reads_the_text(built, job, tmp_path, stream, gone):
+    file = tmp_path / "out.json"
+    argv = [sys.executable, "-m", "mqfair", "sim", job, "--schedulers", "none", "--json", str(file)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    target = writer if gone == "no reader" else os.open("/dev/full", os.O_WRONLY)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: target}
+    done = subprocess.run(argv, cwd=CHECKOUT, check=False, **streams)
+    assert len(json.loads(file.read_text())["runs"]) == 1
+    expected = {"a full disk": 1, "no reader": EXIT_BROKEN_PIPE} if stream == "stdout" else {}
+    assert done.returncode == expected.get(gone, 0)
+
+
+def test_a_full_disk_names_the_file(built, job, capsys, monkeypatch, tmp_path):
+    def full(path, text):
+        assert path.name == "plan.json"
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(fiocheck, "check", lambda _job: None)
+    monkeypatch.setattr(Path, "write_text", full)
+    code, _, said = run(capsys, job, "--schedulers", "none", "--raw", str(tmp_path / "raw"))
+    assert (code, said.splitlines()[-1]) == (
+        1, f"mqfair: cannot write {tmp_path}/raw/plan.json: No space left on device: it is"
+        " incomplete: free space, or name another file",
+    )  # fmt: skip
+
+
 # -------------------------------------------------------------------------- scenes
 
 SCENE = """\
@@ -846,6 +877,18 @@ def test_scene_is_played_as_sim_run_plays_it(scene, built, capsys):
     assert alone["b"] == pytest.approx(4, rel=0.01)
 
 
+def test_the_trace_of_a_scene_is_beside_it(built, tmp_path, capsys):
+    trace = "mqfair trace 1\n" + "".join(f"{i}000000 read 0 4096 b\n" for i in range(200, 300))
+    (tmp_path / "db.trace").write_text(trace)
+    path = tmp_path / "scene.txt"
+    path.write_text("\ufeff" + SCENE.replace("start_ms 50", "trace db.trace"))
+    _, out, _ = run(capsys, str(path), "--schedulers", "none", "--json", "-")
+    (played,) = json.loads(out)["runs"]
+    rates = {one["name"]: one["bytes_per_s"] for one in played["cgroups"]}
+    # 100 requests in 0.4 s.
+    assert rates["b"] == 100 * 4096 / 0.4
+
+
 @pytest.mark.parametrize(
     ("change", "argv", "said"),
     [
@@ -854,6 +897,10 @@ def test_scene_is_played_as_sim_run_plays_it(scene, built, capsys):
         (("", ""), ("--schedulers", "iocost"), "iocost needs a drive of --device: use a job file"),
         (("depth 32", "depth x"), (), "{path}: line 12: depth 'x': use a number from"),
         (("load", "# load"), (), "{path}: no load of a flow: add load FLOW depth N bytes N"),
+        (("load b", "load c"), (), "{path}: line 13: no flow 'c'"),
+        (("load b depth", "load\nload b depth"), (), "{path}: line 13: the flow is missing"),
+        (("seed 7", "seed x"), (), "{path}: line 4: seed 'x': use a number from"),
+        (("start_ms 50", "trace no.trace"), (), "{path}:13: trace no.trace: "),
     ],
 )
 def test_scene_that_cannot_be_played_is_named(tmp_path, capsys, change, argv, said):

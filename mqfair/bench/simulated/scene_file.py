@@ -7,8 +7,9 @@ command. So a file that sim-run plays is a scene, too.
 """
 
 import dataclasses
+import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mqfair.bench import jobfile
@@ -22,29 +23,30 @@ _RUN_MS_DEFAULT = 1000
 @dataclasses.dataclass(frozen=True)
 class SceneFile(JobFile):
     """@lines are the statements, without comments and without those that the command replaces, on
-    the lines of the file. @flows has the flow of each cgroup, by its path. Times are ms."""
+    the lines of the file. @flows has the flow of each cgroup, by its path. Times are ms. @copies
+    has the path of each trace, by the name that it has in @lines."""
 
     lines: tuple[str, ...] = ()
     flows: Mapping[str, str] = dataclasses.field(default_factory=dict)
     warm_ms: int = 0
     run_ms: int = _RUN_MS_DEFAULT
     seed: int = 1
+    copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def text(self, head: Sequence[str], chosen: Collection[str]) -> str:
         """The description with the statements @head, in which only the cgroups @chosen do I/O.
         @head comes last, so that a message of sim-run names a line of the file."""
         wanted = {self.flows[name] for name in chosen}
-        kept = [
-            "" if words[:1] == ["load"] and words[1] not in wanted else line
-            for line, words in ((line, line.split()) for line in self.lines)
-        ]
+        # sim-run refuses the load of a flow that does not exist.
+        quiet = {("load", flow) for flow in self.flows.values() if flow not in wanted}
+        kept = ["" if tuple(line.split()[:2]) in quiet else line for line in self.lines]
         return "\n".join([*kept, *head]) + "\n"
 
 
 def is_scene(path: str) -> bool:
     """Has the file @path a flow and no section?"""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return False
     return bool(re.search(r"^\s*flow\s", text, re.M)) and not re.search(r"^\s*\[", text, re.M)
@@ -53,7 +55,8 @@ def is_scene(path: str) -> bool:
 def load(path: str) -> SceneFile:
     """The scene in the file @path. Raises UsageError for one without loads. The first run finds
     other mistakes."""
-    lines = [line.partition("#")[0].strip() for line in Path(path).read_text().splitlines()]
+    text = Path(path).read_text(encoding="utf-8-sig")
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     statements = [line.split() for line in lines if line]
     flows: dict[str, str] = {}
     weights: dict[str, int] = {}
@@ -73,13 +76,43 @@ def load(path: str) -> SceneFile:
     )
     if not groups:
         raise UsageError(f"{path}: no load of a flow: add load FLOW depth N bytes N")
-    kept = tuple(
-        "" if line.split()[:1] and line.split()[0] in _REPLACED else line for line in lines
-    )
+    copies: dict[str, str] = {}
+    kept = tuple(_kept(line, f"{path}:{i}", copies) for i, line in enumerate(lines, start=1))
     seed = numbers.get("seed", 1)
     return SceneFile(
-        path, groups, weights, warm_ms / 1000, (), (), kept, flows, warm_ms, run_ms, seed
+        path, groups, weights, warm_ms / 1000, (), (), kept, flows, warm_ms, run_ms, seed, copies
     )
+
+
+def _kept(line: str, place: str, copies: dict[str, str]) -> str:
+    """The @line of a scene at @place for sim-run: empty if the command replaces it. A trace gets
+    the name of its copy, which is added to @copies with its path."""
+    words = line.split()
+    if not words or (words[0] in _REPLACED and not _is_wrong_seed(words)):
+        return ""
+    if words[0] == "load" and "trace" in words[2:-1]:
+        where = words.index("trace", 2) + 1
+        path = Path(place).parent / words[where]
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(
+                f"{place}: trace {words[where]}: {path}: {error.strerror}: name a trace of mqfair"
+                " beside the scene"
+            ) from error
+        words[where] = f"trace-{hashlib.sha256(content).hexdigest()[:16]}"
+        copies[words[where]] = str(path)
+    return " ".join(words)
+
+
+def _is_wrong_seed(words: Sequence[str]) -> bool:
+    """Such a line stays, so that sim-run names it."""
+    return words[0] == "seed" and not (len(words) == 2 and words[1].isdecimal())
+
+
+def traces(scene: SceneFile) -> Iterator[str]:
+    """The trace files that @scene replays."""
+    return iter(scene.copies.values())
 
 
 def _number(word: str, otherwise: int) -> int:

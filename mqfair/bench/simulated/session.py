@@ -11,9 +11,11 @@ import functools
 import importlib
 import json
 import math
+import re
+import shutil
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +57,7 @@ from mqfair.bench.variant import (
 from mqfair.bench.window import Usage
 from mqfair.machine.signals import interrupted_once
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.output import writing
 from mqfair.traces import native
 from mqfair.traces.replay import Replay, deal
 
@@ -68,6 +71,7 @@ CPU_BOUND = 0.95
 _LOOK_S = 0.2
 # A run's input of sim-run, in the run's folder.
 DESCRIPTION = "description"
+_LINE = re.compile(r"\bline \d+: ")
 # The schedulers that sim-run has.
 SIMULATED = (NONE, *OURS, IOCOST, THROTTLE, DEADLINE, KYBER, *COMPARATORS)
 DEFAULTS = (NONE, *DEFAULT_OURS)
@@ -105,7 +109,7 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
         scenes = {name: dataclasses.replace(scene, rates=rates) for name, scene in scenes.items()}
     plan = plan_for(request)
     resume.begin(plan, folder)
-    traces = _traces(scenes.values(), folder)
+    traces = _traces(list(scenes.values()), folder)
     runs = plan.runs()
     figures: list[Any] = []
     with (
@@ -276,8 +280,13 @@ def _scheduler(request: Request, label: str) -> list[str]:
 Traces = Mapping[Replay, Sequence[str]]
 
 
-def _traces(scenes: Iterable[_Scene], folder: Path) -> Traces:
+def _traces(scenes: Collection[_Scene], folder: Path) -> Traces:
     """Writes the traces of all loads to @folder."""
+    for scene in scenes:
+        if isinstance(scene.job, SceneFile):
+            for name, path in scene.job.copies.items():
+                with writing(folder / name):
+                    shutil.copyfile(path, folder / name)
     replays = {load.replay for scene in scenes for load in scene.loads}
     return {one: deal(one, native.NAME, folder) for one in replays if one is not None}
 
@@ -384,21 +393,25 @@ def _play(
     record = folder / RECORD
     if record.exists():
         return _recorded(folder, text)
-    folder.mkdir()
-    (folder / DESCRIPTION).write_text(text)
+    with writing(folder):
+        folder.mkdir()
+        (folder / DESCRIPTION).write_text(text)
     try:
         figures = play(text)
     except program.WrongDescriptionError as error:
         drive_is_wrong = str(error).startswith("drive ") and scene.loads
         place = f"--device {request.device.text}" if drive_is_wrong else scene.job.path
-        raise UsageError(f"{place}: {error}") from error
+        # The lines of a description that was made from a job file are not those of a user.
+        said = _LINE.sub("", str(error)) if scene.loads else str(error)
+        raise UsageError(f"{place}: {said}") from error
     except Failure as error:
         raise Failure(f"{scene.case.name}, {run.scheduler}: {error}") from error
     # The only figure that differs between two equal runs.
     del figures["wall_s"]
     partial = folder / f"{RECORD}.new"
-    partial.write_text(json.dumps(figures, indent=1))
-    partial.rename(record)
+    with writing(partial):
+        partial.write_text(json.dumps(figures, indent=1))
+        partial.rename(record)
     return figures
 
 
