@@ -208,7 +208,7 @@ static struct heap_node *least(struct tag_waiters *o)
 	return n;
 }
 
-/* The woken flow with the least place, and *@key; or NULL. */
+/* The woken flow with the least place whose task is not late, and *@key; or NULL. */
 static struct tag_waiter *least_woken(const struct tag_waiters *o, vtime_t *key)
 {
 	struct tag_waiter *w, *best = NULL;
@@ -216,7 +216,7 @@ static struct tag_waiter *least_woken(const struct tag_waiters *o, vtime_t *key)
 	for (w = o->woken; w; w = w->next_woken) {
 		vtime_t own;
 
-		if (!w->tags)
+		if (!w->tags || w->late)
 			continue;
 		own = start_after(o, w->flow, w->tags);
 		if (!best || vtime_before(own, *key)) {
@@ -262,6 +262,7 @@ static void wake(struct tag_waiter *w)
 	struct tag_waiters *o = w->order;
 	struct tag_waiter *first = woken_of(o, w->flow);
 
+	w->late = false;
 	w->tags = !first;
 	if (first)
 		first->tags++;
@@ -411,6 +412,35 @@ static void end_debts(struct tag_waiters *o)
 	port_unlock(&o->lock, flags);
 }
 
+/* Returns the woken tasks of the flow of @w. */
+static u32 nr_woken(const struct tag_waiter *w)
+{
+	const struct tag_waiter *other;
+	u32 nr = 0;
+
+	for (other = w->order->woken; other; other = other->next_woken)
+		nr += other->flow == w->flow;
+	return nr;
+}
+
+/* A task that was late at the last call has no CPU: no more tags are due to its flow. */
+static void end_due(struct tag_waiters *o)
+{
+	unsigned long flags = port_lock(&o->lock);
+	struct tag_waiter *w;
+	u32 own;
+
+	for (w = o->woken; w; w = w->next_woken) {
+		if (!w->tags)
+			continue;
+		own = w->late ? nr_woken(w) : w->tags;
+		WRITE_ONCE(o->due, o->due - (w->tags - own));
+		w->tags = own;
+		w->late = true;
+	}
+	port_unlock(&o->lock, flags);
+}
+
 /* Notes whether the map is stuck.  @sent: requests so far, of all maps. */
 static void look_if_stuck(struct tag_waiters *o, u64 sent)
 {
@@ -430,6 +460,7 @@ bool limit_refresh(struct tag_waiters *o, u64 sent, u64 now)
 	o->next_ns = now + FLOW_GRACE_NS;
 	limit_reweigh(o);
 	look_if_stuck(o, sent);
+	end_due(o);
 	end_debts(o);
 	return limit_awaited(o);
 }

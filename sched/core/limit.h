@@ -38,7 +38,9 @@
  *	the four tasks.  Of the other 16 tags 1, 2, 4 and 9 are due to them.
  *
  * Otherwise each task would get one tag of every four, whatever its weight.  A tag
- * that is due to a flow without woken tasks is free for the others again.
+ * that is due to a flow without woken tasks is free for the others again.  A woken task
+ * may have no CPU for long.  So no tag is due for longer than 2 * FLOW_GRACE_NS, and a
+ * flow gets none while its task is late.
  *
  * A flow without woken tasks is behind virtual time by 16 tags at most, and by no more
  * than its part of the map.  Its tags count at the cost of its last request.  A task needs
@@ -153,6 +155,7 @@ struct tag_waiter {
 	struct tag_waiter *next_woken;	/* L: the next task of tag_waiters.woken */
 	u32 tags;			/* L: of one woken task of each flow: the .. */
 					/* .. tags that all of them take; else 0 */
+	bool late;			/* L: of that one: it had not run at a refresh */
 };
 
 /* Of a flow. */
@@ -224,8 +227,9 @@ static inline void limit_charge(struct tag_waiters *o, struct flow *f, u32 cost)
 void limit_reweigh(struct tag_waiters *o);
 
 /*
- * By tick.  Once in FLOW_GRACE_NS it calls limit_reweigh(), ends the debts if no
- * task has waited, and returns whether tasks wait: the host hands out free tags.
+ * By tick.  Once in FLOW_GRACE_NS it calls limit_reweigh(), ends what is due to tasks
+ * without a CPU, and the debts if no task has waited.  It returns whether tasks wait: the
+ * host hands out free tags.
  * @sent: sched_dispatched().
  */
 bool limit_refresh(struct tag_waiters *o, u64 sent, u64 now);

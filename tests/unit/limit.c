@@ -446,6 +446,33 @@ TEST(a_woken_task_inherits_what_is_due)
 	}
 }
 
+/* The task of `asleep` wakes up and has no CPU.  What is due to it ends with two refreshes. */
+TEST(no_tag_is_due_to_a_task_without_a_cpu_for_long)
+{
+	struct flow *asleep = add_flow(b.flow[0], 100);
+	struct flow *runner = add_flow(b.flow[0], 100);
+	struct tag_waiter *woken, *w;
+	u64 now = FLOW_GRACE_NS;
+
+	await(asleep, 0, 1);
+	limit_charge(&b.map[0], asleep, COST);
+	woken = wake_up(0, 31);
+	assert_null(wake_up(0, 32));
+	assert_int_equal(b.map[0].due, TAGS - 32);
+	await(runner, 0, 1);
+	assert_null(wake_up(0, 32));
+	assert_true(limit_refresh(&b.map[0], 0, now));
+	assert_int_equal(b.map[0].due, TAGS - 32);
+	assert_true(limit_refresh(&b.map[0], 0, now + FLOW_GRACE_NS));
+	assert_int_equal(b.map[0].due, 0);
+	/* The tags that come back go to the other flow. */
+	w = wake_up(0, 32 - 1);
+	assert_ptr_equal(w->flow, runner);
+	assert_int_equal(b.map[0].due, 0);
+	runs(w);
+	runs(woken);
+}
+
 /* Debts end when no task has waited for FLOW_GRACE_NS. */
 TEST(debts_end_when_tags_are_ample)
 {
