@@ -53,6 +53,10 @@
 
 #include "cgroup.h"
 
+enum {
+	SWAP_LOOK_MS = 100,
+};
+
 /* A task that waits for a tag. */
 struct task_waiter {
 	struct tag_waiter waiter;
@@ -213,6 +217,9 @@ static struct blkcg_gq *current_blkg(struct request_queue *q)
  * wait submits the requests that the task has collected, as wait_for_tag()
  * does.  A task that comes between a wake-up and the woken task may go first, and
  * the woken one waits again.  Pairs with limit_kind_finished().
+ *
+ * The write of a woken task counts for the cgroup that the task has by then.  If that is
+ * another one, it wakes no task here.  So each task looks again after SWAP_LOOK_MS.
  */
 static void limit_swap(struct flow *f)
 {
@@ -221,7 +228,8 @@ static void limit_swap(struct flow *f)
 	if (!f->group.parent || urgent_payer(f) == f)
 		return;
 	___wait_event(swap->wait, !atomic_read(&swap->held),
-		      TASK_UNINTERRUPTIBLE, 1, 0, io_schedule());
+		      TASK_UNINTERRUPTIBLE, 1, 0,
+		      io_schedule_timeout(msecs_to_jiffies(SWAP_LOOK_MS)));
 }
 
 /* The kind of a swap write of the running task; takes a reference on its cgroup. */
