@@ -334,6 +334,8 @@ static void group_pd_init(struct blkg_policy_data *pd)
 
 	lockdep_assert_held(&blkg->q->queue_lock);
 	flow_init(&g->flow, &d->sched, parent, blkg_weight(blkg, host_disk(d)));
+	/* A released blkg lets its cgroup go before it comes to group_pd_free(). */
+	g->holds_cgroup = css_tryget(&blkg->blkcg->css);
 	init_waitqueue_head(&g->tags.swap.wait);
 	spin_lock_irqsave(&groups_lock, flags);
 	list_add(&g->node, &d->groups);
@@ -393,6 +395,8 @@ static void group_pd_free(struct blkg_policy_data *pd)
 	if (counted)
 		host_reshare(g->flow.sched);
 	spin_unlock_irqrestore(&groups_lock, flags);
+	if (g->holds_cgroup)
+		css_put(&pd->blkg->blkcg->css);
 	call_rcu(&g->rcu, group_free);
 }
 

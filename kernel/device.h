@@ -96,6 +96,7 @@ struct group_host {
 	struct list_head node;		/* groups_lock: in device_host.groups */
 	bool set_up;			/* groups_lock: the flow may be used */
 	bool keeps_module;		/* groups_lock: the device has gone */
+	bool holds_cgroup;		/* I: a reference on pd.blkg->blkcg */
 	struct flow_tags tags;
 	struct flow flow;
 };
