@@ -52,11 +52,13 @@ def require_writable(option: str, name: str | None, inputs: Iterable[str] = ()) 
     replace one of the files @inputs that it reads."""
     if name in (None, "-"):
         return
-    path = Path(str(name)).resolve()
+    path = Path(str(name))
     if any(same_file(str(name), one) for one in inputs):
         raise UsageError(f"{option} {name}: it is a file that is read: name another file")
     try:
         if not path.exists():
+            # A link to a file that is not there yet.
+            path = Path(os.path.realpath(path))
             path.open("xb").close()
             path.unlink()
         elif path.is_dir() or not os.access(path, os.W_OK):

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 
 from mqfair.bench import command, session
+from mqfair.text.errors import UsageError
 from mqfair.text.output import require_writable
 
 
@@ -81,6 +82,29 @@ def test_the_check_leaves_no_file_and_no_change(four, tmp_path):
     require_writable("--json", str(tmp_path / "old.json"))
     assert (tmp_path / "old.json").read_text() == "old"
     require_writable("--json", "-")
+
+
+@pytest.mark.parametrize("make", [os.link, os.symlink])
+def test_a_link_to_a_file_that_is_read_is_refused(tmp_path, make):
+    (tmp_path / "in").write_text("read")
+    make(tmp_path / "in", tmp_path / "link")
+    with pytest.raises(UsageError, match="it is a file that is read: name another file"):
+        require_writable("--out", str(tmp_path / "link"), ["nosuch", str(tmp_path / "in")])
+    assert (tmp_path / "in").read_text() == "read"
+
+
+def test_a_link_to_itself_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(UsageError, match="link: File exists: name a file that can be written"):
+        require_writable("--out", str(tmp_path / "link"))
+
+
+def test_the_name_of_an_open_pipe_is_accepted():
+    reader, writer = os.pipe()
+    require_writable("--out", f"/dev/fd/{writer}")
+    os.close(writer)
+    assert os.read(reader, 1) == b""
+    os.close(reader)
 
 
 @pytest.mark.parametrize("folder", ["/proc/foo", "/dev/null/raw"])
