@@ -8,12 +8,14 @@ import errno
 import json
 import os
 import shlex
+import stat
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from mqfair.text.errors import UsageError
+from mqfair.text.errors import Failure, UsageError
 
 COLUMN_GAP = "  "
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -112,6 +114,82 @@ def writing(name: str | Path) -> Iterator[None]:
         if error.filename is None and error.errno in WRITE_ERRORS:
             error.filename = str(name)
         raise
+
+
+@contextlib.contextmanager
+def whole_output(name: str) -> Iterator[TextIO]:
+    """As open_output(), but the file @name changes at the end of the block, and not after an
+    error or an interruption. A pipe, a device and an open file are written directly."""
+    if name == "-" or not _is_replaceable(name):
+        with open_output(name) as file:
+            yield file
+        return
+    # A link stays, and the file that it names is replaced.
+    path = Path(os.path.realpath(name))
+    with _put_in_place(path, name) as partial:
+        with partial.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            yield file
+        if path.exists():
+            _give_rights(partial, path.stat())
+
+
+@contextlib.contextmanager
+def whole_folder(option: str, name: str) -> Iterator[Path]:
+    """A new folder for the block to fill. It gets the name @name at the end of the block, and is
+    removed after an error or an interruption. Raises UsageError if it cannot be made."""
+    path = Path(os.path.realpath(name))
+    # The outermost folder that is made.
+    top = path
+    try:
+        while not top.parent.exists():
+            top = top.parent
+        top.mkdir()
+        top.rmdir()
+    except OSError as error:
+        raise UsageError(f"{option} {name}: {error.strerror}: name a new folder") from error
+    with _put_in_place(top, name) as partial:
+        inner = partial / path.relative_to(top)
+        inner.mkdir(parents=True)
+        yield inner
+
+
+@contextlib.contextmanager
+def _put_in_place(path: Path, name: str) -> Iterator[Path]:
+    """The block makes a file or a folder of the name that it gets, on the same file system. A
+    rename then puts it in the place of @path, which the user calls @name."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".mqfair-", dir=path.parent) as folder:
+            partial = Path(folder) / path.name
+            yield partial
+            partial.rename(path)
+    except OSError as error:
+        mend = f"{'free space, or ' if error.errno in WRITE_ERRORS else ''}name another place"
+        raise Failure(
+            f"cannot write {name}: {error.strerror}: nothing is written: {mend}"
+        ) from error
+
+
+def _is_replaceable(name: str) -> bool:
+    """Whether a rename may put a file in the place of @name."""
+    if not os.access(Path(os.path.realpath(name)).parent, os.W_OK):
+        return False
+    path = Path(name)
+    if not path.exists():
+        return True
+    while path.is_symlink():
+        # /dev/stdout and /dev/fd/3 name a file that is open.
+        if path.parent.resolve().is_relative_to("/proc"):
+            return False
+        path = path.parent / path.readlink()
+    return path.is_file()
+
+
+def _give_rights(path: Path, before: os.stat_result) -> None:
+    """Gives the file @path the permissions of the file @before, and its owner as far as the user
+    may."""
+    with contextlib.suppress(PermissionError):
+        os.chown(path, before.st_uid, before.st_gid)
+    path.chmod(stat.S_IMODE(before.st_mode))
 
 
 def overwrite(text: str) -> None:

@@ -4,24 +4,26 @@
 import argparse
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mqfair.machine.signals import interrupted_once
 from mqfair.text.errors import UsageError
 from mqfair.text.output import (
     add_json_argument,
     human_bytes,
-    open_output,
     print_json,
     require_writable,
     table,
+    whole_folder,
+    whole_output,
 )
 from mqfair.traces import native
 from mqfair.traces.figures import Description, Figures, describe
 from mqfair.traces.formats import FORMATS
 from mqfair.traces.generators import DISK_BYTES, PROFILES, generate
 from mqfair.traces.reader import Trace
-from mqfair.traces.replay import WRITERS, Change, split
+from mqfair.traces.replay import WRITERS, Change, part_of, split
 from mqfair.traces.request import OPS, Request
 
 SCHEMA = "mqfair.trace/1"
@@ -152,7 +154,7 @@ def _write(args: argparse.Namespace, change: Change) -> int:
     first = _first(args, requests)
     require_writable("--out", args.out, [args.file] if trace else [])
     whole = Figures()
-    with open_output(args.out) as file:
+    with interrupted_once(), whole_output(args.out) as file:
         WRITERS[args.to](file, _counted(itertools.chain((first,), requests), whole))
     if args.out != "-":
         _tell(args, {"files": {args.out: whole.requests}}, [_line(args.out, whole)])
@@ -185,25 +187,21 @@ def _line(name: str, whole: Figures) -> str:
 
 
 def _split(args: argparse.Namespace, change: Change) -> int:
-    folder = Path(args.split)
     _, requests = _requests(args, change)
     first = _first(args, requests)
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise UsageError(f"--split {folder}: {error.strerror}: name a new folder") from error
     whole = Figures()
-    parts = split(_counted(itertools.chain((first,), requests), whole), folder)
-    job = folder / JOB
-    job.write_text(_job_text(parts, whole), encoding="utf-8")
-    lines = [_line(str(folder), whole), f"run it: mqfair sim {job}"]
-    _tell(
-        args, {"job": str(job), "files": {name: str(path) for name, path in parts.items()}}, lines
-    )
+    with interrupted_once(), whole_folder("--split", args.split) as made:
+        parts = split(_counted(itertools.chain((first,), requests), whole), made)
+        (made / JOB).write_text(_job_text(parts, whole), encoding="utf-8")
+    folder = Path(args.split)
+    job = str(folder / JOB)
+    lines = [_line(args.split, whole), f"run it: mqfair sim {job}"]
+    files = {name: str(folder / part_of(name)) for name in parts}
+    _tell(args, {"job": job, "files": files}, lines)
     return 0
 
 
-def _job_text(parts: dict[str, Path], whole: Figures) -> str:
+def _job_text(parts: Iterable[str], whole: Figures) -> str:
     """All cgroups run from the first request of the trace to its last."""
     lines = [
         "# Each cgroup replays its part of one trace, with up to 32 requests outstanding.",
@@ -214,8 +212,8 @@ def _job_text(parts: dict[str, Path], whole: Figures) -> str:
         "ramp_time=0",
         f"runtime={max(1, whole.last_ns // 10**6 + 1)}ms",
     ]
-    for name, path in parts.items():
-        lines += ["", f"[{name}]", f"cgroup={name}", f"read_iolog={path.name}"]
+    for name in parts:
+        lines += ["", f"[{name}]", f"cgroup={name}", f"read_iolog={part_of(name)}"]
     return "\n".join(lines) + "\n"
 
 

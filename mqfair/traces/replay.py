@@ -238,26 +238,33 @@ def _named(piece: Path) -> str:
     return name
 
 
-def split(requests: Iterable[Request], folder: Path) -> dict[str, Path]:
-    """Writes the requests of each source to a file of its own in @folder, in the format of
-    mqfair, with the times of the whole trace. Returns the files by the name of their cgroup."""
-    parts: dict[str, Path] = {}
+def split(requests: Iterable[Request], folder: Path) -> dict[str, int]:
+    """Writes the requests of each source to the file part_of() its cgroup in @folder, in the format
+    of mqfair, with the times of the whole trace. Returns the number of requests of each cgroup."""
+    parts: dict[str, int] = {}
+    cgroups: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
         files: dict[str, TextIO] = {}
         for request in requests:
-            file = files.get(request.source)
-            if file is None:
+            cgroup = cgroups.get(request.source)
+            if cgroup is None:
                 if len(files) == _SOURCES_MOST:
                     raise UsageError(
                         f"--split: more than {_SOURCES_MOST} sources: choose some by --source"
                     )
-                cgroup = _cgroup_of(request.source, parts)
-                parts[cgroup] = folder / f"{cgroup}.trace"
-                file = stack.enter_context(parts[cgroup].open("w", encoding="utf-8"))
-                files[request.source] = file
-                print(native.HEAD, file=file)
-            print(native.line_of(request), file=file)
+                cgroup = cgroups[request.source] = _cgroup_of(request.source, parts)
+                parts[cgroup] = 0
+                path = folder / part_of(cgroup)
+                files[cgroup] = stack.enter_context(path.open("w", encoding="utf-8"))
+                print(native.HEAD, file=files[cgroup])
+            parts[cgroup] += 1
+            print(native.line_of(request), file=files[cgroup])
     return parts
+
+
+def part_of(cgroup: str) -> str:
+    """The name of a file that split() writes."""
+    return f"{cgroup}.trace"
 
 
 def _cgroup_of(source: str, taken: Iterable[str]) -> str:
