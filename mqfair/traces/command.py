@@ -4,7 +4,7 @@
 import argparse
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mqfair.machine.signals import interrupted_once
@@ -30,6 +30,9 @@ SCHEMA = "mqfair.trace/1"
 JOB = "replay.fio"
 REQUESTS_GENERATED = 100_000
 _ROWS = 40
+# Of a section of JOB, and of all sections together, which is the simulator's limit.
+_PROCESSES = 32
+_PROCESSES_IN_ALL = 2048
 _SIZE = re.compile(r"(\d+)([kmgt]?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _LEAST_DISK = 1 << 20
@@ -195,25 +198,28 @@ def _split(args: argparse.Namespace, change: Change) -> int:
         (made / JOB).write_text(_job_text(parts, whole), encoding="utf-8")
     folder = Path(args.split)
     job = str(folder / JOB)
-    lines = [_line(args.split, whole), f"run it: mqfair sim {job}"]
+    lines = [_line(args.split, whole), *(_needs(whole) or [f"run it: mqfair sim {job}"])]
     files = {name: str(folder / part_of(name)) for name in parts}
     _tell(args, {"job": job, "files": files}, lines)
     return 0
 
 
-def _job_text(parts: Iterable[str], whole: Figures) -> str:
-    """All cgroups run from the first request of the trace to its last."""
+def _job_text(parts: Mapping[str, int], whole: Figures) -> str:
+    """All cgroups run from the first request of the trace to its last. @parts has the number of
+    requests of each."""
+    most = min(_PROCESSES, _PROCESSES_IN_ALL // len(parts))
     lines = [
-        "# Each cgroup replays its part of one trace, with up to 32 requests outstanding.",
+        "# Each cgroup replays its part of one trace, with requests outstanding up to numjobs.",
         "[global]",
         "ioengine=psync",
         "direct=1",
-        "numjobs=32",
         "ramp_time=0",
         f"runtime={max(1, whole.last_ns // 10**6 + 1)}ms",
     ]
-    for name in parts:
+    for name, requests in parts.items():
         lines += ["", f"[{name}]", f"cgroup={name}", f"read_iolog={part_of(name)}"]
+        # No process may be without a request.
+        lines.append(f"numjobs={min(most, requests)}")
     return "\n".join(lines) + "\n"
 
 
@@ -258,11 +264,18 @@ def _shown(file: str, name: str, without: int, found: Description) -> list[str]:
         lines.append(f"{len(ranked) - _ROWS} more sources: see --json")
     if without:
         lines.append(f"{without} lines without data, such as flushes and heads")
+    lines += _needs(whole)
+    lines.append(f"the last byte of all requests is {whole.end}: a smaller drive needs --size")
+    return lines
+
+
+def _needs(whole: Figures) -> list[str]:
+    """The options without which a replay refuses the trace."""
+    lines = []
     if whole.trims:
         lines.append(f"{whole.trims} trims: a replay needs --without trim")
     if whole.unaligned:
         lines.append(f"{whole.unaligned} requests are not of whole sectors: use --align 512")
-    lines.append(f"the last byte of all requests is {whole.end}: a smaller drive needs --size")
     return lines
 
 

@@ -36,6 +36,11 @@ _SCALE_PLAIN = 100
 # The most files that are open at the same time.
 _SOURCES_MOST = 256
 _UNSAFE = re.compile(r"[^\w.-]+")
+# fio shares the options of a section whose name begins with global, and the kernel has files
+# cgroup.* of its own.
+_RESERVED = re.compile(r"global|cgroup\.", re.IGNORECASE)
+# In bytes: a name of a file has 255, with a number and .trace.
+_NAME_MOST = 240
 
 
 @dataclass(frozen=True)
@@ -270,5 +275,8 @@ def part_of(cgroup: str) -> str:
 def _cgroup_of(source: str, taken: Iterable[str]) -> str:
     """A name for the cgroup of @source that a job file accepts and that is not in @taken."""
     plain = _UNSAFE.sub("-", source.strip("/")).lstrip(".") or "root"
+    if _RESERVED.match(plain):
+        plain = f"source-{plain}"
+    plain = plain.encode()[:_NAME_MOST].decode(errors="ignore")
     tries = itertools.chain((plain,), (f"{plain}-{n}" for n in itertools.count(2)))
     return next(name for name in tries if name not in taken)

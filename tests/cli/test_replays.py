@@ -16,7 +16,7 @@ from mqfair.bench.simulated import drive, options
 from mqfair.text.errors import UsageError
 from mqfair.traces.reader import Trace
 from mqfair.traces.replay import Replay
-from mqfair.traces.request import READ, Request
+from mqfair.traces.request import READ, TRIM, Request
 
 FAST = "null:irqmode=2,completion_nsec=10000,submit_queues=2,hw_queue_depth=64,gb=1"
 SSD = "ssd:model=980pro,size_mb=1024"
@@ -177,5 +177,51 @@ def test_split_writes_a_job_that_runs(trace, run, tmp_path):
     assert run("trace", trace, "--split", str(folder)).code == 0
     job = jobfile.load(str(folder / "replay.fio"))
     assert sorted(group.name for group in job.groups) == ["lun1", "lun3"]
-    where = drive.drive(parse_device(FAST), 2, {})
-    assert len(options.loads(job, where)) == 64
+    assert len(simulated(job)) == 64
+
+
+def simulated(job):
+    """The loads of @job, if the simulator accepts them."""
+    return options.loads(job, drive.drive(parse_device(FAST), 2, {}))
+
+
+LONG = "pod" * 100
+NAMES = (
+    "global",
+    "globals",
+    "Global",
+    "cgroup.procs",
+    "/.cgroup.procs",
+    LONG,
+    f"{LONG}2",
+    "é" * 200,
+)
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 100])
+@pytest.mark.parametrize(
+    "names", [("a", "b"), NAMES, [f"disk{one}" for one in range(256)]], ids=len
+)
+def test_split_keeps_each_source_and_the_simulator_accepts_its_job(run, tmp_path, names, count):
+    source = [Request(at, READ, 0, 512, name) for at in range(count) for name in names]
+    path, folder = as_native(tmp_path / "in", source), tmp_path / "parts"
+    assert run("trace", path, "--split", str(folder)).code == 0
+    job = jobfile.load(str(folder / "replay.fio"))
+    found = [one for group in job.groups for one in group.jobs]
+    parts = [replays.replay_of(one, job.path) for one in found]
+    assert len(job.groups) == len(found) == len(names)
+    assert {one.source for part in parts for one in part.requests()} == set(names)
+    assert len(simulated(job)) == min(count, 32, 2048 // len(names)) * len(names)
+    # fio's own rule.
+    assert not any(one.name.lower().startswith("global") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("op", "size", "need"),
+    [(TRIM, 512, "1 trims: a replay needs --without trim"), (READ, 100, "use --align 512")],
+)
+def test_split_names_no_command_that_would_be_refused(run, tmp_path, op, size, need):
+    path = as_native(tmp_path / "in", [Request(0, op, 0, size, "a")])
+    said = run("trace", path, "--split", str(tmp_path / "parts")).out
+    assert need in said
+    assert "run it" not in said
