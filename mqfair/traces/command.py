@@ -24,7 +24,7 @@ from mqfair.traces.formats import FORMATS
 from mqfair.traces.generators import DISK_BYTES, PROFILES, generate
 from mqfair.traces.reader import Trace
 from mqfair.traces.replay import WRITERS, Change, part_of, split
-from mqfair.traces.request import OPS, Request
+from mqfair.traces.request import OPS, READ, WRITE, Request
 
 SCHEMA = "mqfair.trace/1"
 JOB = "replay.fio"
@@ -118,6 +118,10 @@ def _change(args: argparse.Namespace) -> Change:
         raise UsageError("name a trace file, or --generate with a profile (see --help)")
     if args.generate and args.format:
         raise UsageError(f"--format {args.format}: is for a file: leave it out")
+    if args.generate and args.source:
+        raise UsageError(f"--source {args.source[0]}: is for a file: leave it out")
+    if args.generate and {READ, WRITE} <= {*args.without}:
+        raise UsageError("--without: a generated trace has reads and writes: keep one of them")
     most = None if args.requests is None else _whole("--requests", args.requests, 1)
     if args.generate and most is None:
         most = REQUESTS_GENERATED

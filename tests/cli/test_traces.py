@@ -650,6 +650,11 @@ def test_figures_as_json(sample, run):
         (["{}", "--source", "x", "--out", "y"], "no request is left: check --source"),
         (["{}", "--format", "cassette"], "unknown --format 'cassette': use spc, systor"),
         (["--generate", "lun0", "--format", "spc"], "--format spc: is for a file: leave it out"),
+        (["--generate", "lun0", "--source", "x"], "--source x: is for a file: leave it out"),
+        (
+            ["--generate", "lun0", "--without", "write", "--without", "read"],
+            "--without: a generated trace has reads and writes: keep one of them",
+        ),
     ],
 )
 def test_wrong_command_lines(sample, run, argv, message):
