@@ -19,7 +19,7 @@ _US_NS = 1000
 def request(words: list[str]) -> Request:
     disk, op, offset, size, at = words
     return Request(
-        number(at, "timestamp in µs") * _US_NS,
+        number(at, "timestamp in µs", _US_NS),
         operation(op, LETTERS),
         number(offset, "offset in bytes"),
         number(size, "length in bytes"),

@@ -65,7 +65,7 @@ def _request(columns: dict[str, str]) -> Request | None:
     return Request(
         at_ns,
         op,
-        number(columns[place], f"{place}, in blocks of 512 bytes,") * SECTOR,
+        number(columns[place], f"{place}, in blocks of 512 bytes,", SECTOR),
         number(columns["BYTES"], "BYTES"),
         columns[disk],
     )

@@ -73,8 +73,8 @@ def _parse(line: str, counts: str) -> Request | None:
     return Request(
         seconds_ns(at, "the time"),
         op,
-        number(place[1], "the first sector") * SECTOR,
-        number(place[2], "the number of sectors") * SECTOR,
+        number(place[1], "the first sector", SECTOR),
+        number(place[2], "the number of sectors", SECTOR),
         device.replace(",", ":"),
     )
 

@@ -14,6 +14,7 @@ from mqfair.text.output import (
     human_bytes,
     print_json,
     require_writable,
+    shortened,
     table,
     whole_folder,
     whole_output,
@@ -33,7 +34,9 @@ _ROWS = 40
 # Of a section of JOB, and of all sections together, which is the simulator's limit.
 _PROCESSES = 32
 _PROCESSES_IN_ALL = 2048
-_SIZE = re.compile(r"(\d+)([kmgt]?)", re.IGNORECASE)
+# int() refuses some thousand digits.
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_SIZE = re.compile(rf"({_WHOLE.pattern})([kmgt]?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _LEAST_DISK = 1 << 20
 
@@ -135,16 +138,22 @@ def _change(args: argparse.Namespace) -> Change:
 
 
 def _whole(option: str, text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise UsageError(f"{option} {text}: use a whole number from {least} on")
-    return int(text)
+    found = int(text) if _WHOLE.fullmatch(text) else 0
+    if found < least:
+        raise UsageError(
+            f"{option} {shortened(text)}: use a whole number from {least} on, of at most 18 digits"
+        )
+    return found
 
 
 def _bytes(option: str, text: str, least: int) -> int:
     match = _SIZE.fullmatch(text)
     found = int(match[1]) * _UNITS[match[2].lower()] if match else 0
     if found < least:
-        raise UsageError(f"{option} {text}: use at least {least} bytes, such as 4k or 1g")
+        raise UsageError(
+            f"{option} {shortened(text)}: use at least {least} bytes, such as 4k or 1g, of at most"
+            " 18 digits"
+        )
     return found
 
 

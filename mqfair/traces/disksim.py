@@ -30,10 +30,11 @@ def parse(line: str) -> Request:
         raise MalformedError(line.strip(), f"write {LAYOUT}")
     whole, fraction, device, block, blocks, flags = match.groups()
     return Request(
-        int(whole) * 10**_MS_DIGITS + int((fraction or "")[:_MS_DIGITS].ljust(_MS_DIGITS, "0")),
+        number(whole, "MS", 10**_MS_DIGITS)
+        + int((fraction or "")[:_MS_DIGITS].ljust(_MS_DIGITS, "0")),
         READ if int(flags, 16) & _READ else WRITE,
-        number(block, "BLOCK") * SECTOR,
-        number(blocks, "BLOCKS") * SECTOR,
+        number(block, "BLOCK", SECTOR),
+        number(blocks, "BLOCKS", SECTOR),
         f"disk{device}",
     )
 

@@ -10,7 +10,16 @@ hexadecimal bytes. The column after the duration is the disk. Other events are s
 
 import re
 
-from mqfair.traces.request import READ, WRITE, MalformedError, Parse, Request, number, operation
+from mqfair.traces.request import (
+    READ,
+    WRITE,
+    MalformedError,
+    Parse,
+    Request,
+    in_range,
+    number,
+    operation,
+)
 
 NAME = "etw"
 LAYOUT = "DiskRead, TimeStamp, Process, Thread, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum"
@@ -18,6 +27,7 @@ SUMMARY = "disk events of Windows: DiskRead, TimeStamp, ..., ByteOffset, IOSize,
 _OPS = {"diskread": READ, "diskwrite": WRITE}
 _US_NS = 1000
 _EVENT = re.compile(r"\s*Disk(?:Read|Write)\s*,\s*\d", re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"(?:0x)?[0-9a-f]+", re.IGNORECASE)
 _FIELDS = 9
 
 
@@ -32,9 +42,9 @@ def _parse(line: str) -> Request | None:
     if len(words) < _FIELDS:
         raise MalformedError(line.strip(), f"{len(words)} fields: write {LAYOUT}")
     op, at, _, _, _, offset, size, took, disk = words[:_FIELDS]
-    arrival_us = number(at, "TimeStamp in µs") - number(took, "ElapsedTime in µs")
+    arrival_ns = number(at, "TimeStamp in µs", _US_NS) - number(took, "ElapsedTime in µs", _US_NS)
     return Request(
-        arrival_us * _US_NS,
+        arrival_ns,
         operation(op, _OPS),
         _hexadecimal(offset, "ByteOffset"),
         _hexadecimal(size, "IOSize"),
@@ -43,10 +53,9 @@ def _parse(line: str) -> Request | None:
 
 
 def _hexadecimal(text: str, name: str) -> int:
-    try:
-        return int(text, 16)
-    except ValueError as error:
-        raise MalformedError(text, f"{name} is a hexadecimal number of bytes") from error
+    if not _HEXADECIMAL.fullmatch(text):
+        raise MalformedError(text, f"{name} is a hexadecimal number of bytes")
+    return in_range(int(text, 16), text, name)
 
 
 def matches(line: str) -> bool:

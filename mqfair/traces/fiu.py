@@ -38,8 +38,8 @@ def parse(line: str) -> Request:
     return Request(
         number(at, "the time in ns"),
         operation(op, LETTERS),
-        number(place, "LBA, in blocks of 512 bytes,") * SECTOR,
-        number(size, "the size, in blocks of 512 bytes,") * SECTOR,
+        number(place, "LBA, in blocks of 512 bytes,", SECTOR),
+        number(size, "the size, in blocks of 512 bytes,", SECTOR),
         f"{major}:{minor}",
     )
 

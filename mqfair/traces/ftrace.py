@@ -44,8 +44,8 @@ def _parse(line: str, counts: str, layout: re.Pattern[str]) -> Request | None:
     return Request(
         seconds_ns(match[1], "the time"),
         op,
-        number(event[2], "the first sector") * SECTOR,
-        number(event[3], "the number of sectors") * SECTOR,
+        number(event[2], "the first sector", SECTOR),
+        number(event[3], "the number of sectors", SECTOR),
         match[3].replace(",", ":"),
     )
 

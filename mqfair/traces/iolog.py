@@ -38,14 +38,14 @@ def parser() -> Parse:
         words = line.split()
         at_ns = wait_ns
         if version == 3 and words:
-            at_ns = number(words.pop(0), "the time in µs") * _US_NS
+            at_ns = number(words.pop(0), "the time in µs", _US_NS)
         if len(words) < 2:
             raise MalformedError(line.strip(), "write FILE ACTION, or FILE ACTION OFFSET BYTES")
         action = words[1]
         if action in _WITHOUT_DATA:
             return None
         if action == "wait" and version == 2 and len(words) >= 3:
-            wait_ns = max(wait_ns, number(words[2], "a wait in ms") * _MS_NS)
+            wait_ns = max(wait_ns, number(words[2], "a wait in ms", _MS_NS))
             return None
         if action not in _OPS:
             raise MalformedError(action, f"an action is {', '.join((*_OPS, *_WITHOUT_DATA))}")

@@ -21,7 +21,7 @@ def request(words: list[str]) -> Request:
     at, host, disk, op, offset, size, response = words
     number(response, "ResponseTime, in ticks of 100 ns,")
     return Request(
-        number(at, "Timestamp, in ticks of 100 ns,") * TICK_NS,
+        number(at, "Timestamp, in ticks of 100 ns,", TICK_NS),
         operation(op, _OPS),
         number(offset, "Offset in bytes"),
         number(size, "Size in bytes"),

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from mqfair.text.output import shortened
+
 READ = "read"
 WRITE = "write"
 TRIM = "trim"
@@ -17,8 +19,12 @@ OPS = (READ, WRITE, TRIM)
 LETTERS = {"r": READ, "w": WRITE}
 SECTOR = 512
 NS = 10**9
+# The most ns of a time, and the most bytes of an offset or a size.
+MOST = 2**64 - 1
 
-_SECONDS = re.compile(r"(\d+)(?:\.(\d*))?")
+_SECONDS = re.compile(r"(\d+)(?:\.(\d*))?", re.ASCII)
+# One digit more than MOST. int() refuses some thousands.
+_DIGITS = 21
 
 
 class Request(NamedTuple):
@@ -36,7 +42,7 @@ class MalformedError(ValueError):
     """A @value of a line that the format does not have, and the @remedy."""
 
     def __init__(self, value: str, remedy: str) -> None:
-        super().__init__(f"'{value}': {remedy}")
+        super().__init__(f"'{shortened(value)}': {remedy}")
 
 
 # From a line to its request; None for a line without data, such as a flush.
@@ -83,14 +89,22 @@ def seconds_ns(text: str, name: str) -> int:
     if match is None:
         raise MalformedError(text, f"{name} is a number of seconds, such as 0.026214")
     fraction = (match[2] or "")[:9]
-    return int(match[1]) * NS + int(fraction.ljust(9, "0"))
+    return number(match[1], f"the whole part of {name}", NS) + int(fraction.ljust(9, "0"))
 
 
-def number(text: str, name: str) -> int:
-    """A whole number from 0 on; @name and its unit are for the message."""
+def number(text: str, name: str, unit: int = 1) -> int:
+    """A whole number from 0 on, times the ns or the bytes of its @unit; @name is for the message,
+    with the unit."""
     if not (text.isascii() and text.isdecimal()):
         raise MalformedError(text, f"{name} is a whole number from 0 on")
-    return int(text)
+    return in_range(int(text.lstrip("0")[:_DIGITS] or "0"), text, name, unit)
+
+
+def in_range(value: int, text: str, name: str, unit: int = 1) -> int:
+    """@value times @unit; raises MalformedError about @text, the same number, above MOST."""
+    if value * unit > MOST:
+        raise MalformedError(text, f"{name} is at most {MOST // unit}")
+    return value * unit
 
 
 def operation(text: str, names: dict[str, str]) -> str:

@@ -36,7 +36,7 @@ def parse(line: str) -> Request | None:
     return Request(
         seconds_ns(at, "TIMESTAMP"),
         operation(op, LETTERS),
-        number(block, "LBA, in blocks of 512 bytes,") * SECTOR,
+        number(block, "LBA, in blocks of 512 bytes,", SECTOR),
         number(size, "SIZE in bytes"),
         f"asu{number(unit, 'ASU')}",
     )

@@ -21,7 +21,7 @@ def request(words: list[str]) -> Request:
     return Request(
         seconds_ns(at, "Timestamp"),
         operation(op, _OPS),
-        number(offset, "Offset, in blocks of 512 bytes,") * SECTOR,
-        number(size, "Size, in blocks of 512 bytes,") * SECTOR,
+        number(offset, "Offset, in blocks of 512 bytes,", SECTOR),
+        number(size, "Size, in blocks of 512 bytes,", SECTOR),
         f"volume{number(volume, 'VolumeID')}",
     )

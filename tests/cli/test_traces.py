@@ -230,6 +230,7 @@ WRONG = [
     ("fiu", 2, "0 1 a 8 8 W 6", "write NS PID PROCESS LBA BLOCKS OPERATION MAJOR MINOR"),
     ("disksim", 2, "0.5 0 8 8", "write MS DEVICE BLOCK BLOCKS FLAGS"),
     ("etw", 4, "DiskRead, 1, a, 2, 0x1, here, 0x200, 1, 0", "'here': ByteOffset is a hexadecimal"),
+    ("etw", 4, "DiskRead, 1, a, 2, 0x1, -0x1, 0x200, 1, 0", "'-0x1': ByteOffset is a hexadecimal"),
     ("etw", 4, "DiskRead, 1, a, 2", "4 fields: write DiskRead, TimeStamp"),
     ("iolog", 1, "fio version 1 iolog", "the first line is fio version 2 iolog or fio version 3"),
     ("iolog", 4, "138 /dev/sda peek 0 512", "'peek': an action is read, write, trim, add, open"),
@@ -282,6 +283,37 @@ def test_a_malformed_line_is_named_with_file_line_and_remedy(sample, name, line,
         list(Trace(path, name).requests())
     assert str(caught.value).startswith(f"{path}:{line}: '")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_number_of_a_line_is_too_long_for_the_figures(sample, run, name, digits):
+    """Each number of the sample, one at a time, is many nines."""
+    text = SAMPLES[name]
+    refused = 0
+    for match in re.finditer(r"\b(0x)?\d+\b", text):
+        path = sample(
+            name, f"{text[: match.start()]}{match[1] or ''}{'9' * digits}{text[match.end() :]}"
+        )
+        got = run("trace", path, "--format", name)
+        assert got.err.count("\n") == (got.code == 2)
+        assert len(got.err) < 1000
+        refused += f"{'9' * 20}" in got.err and " is at most " in got.err
+    assert refused >= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("18446744073709551615", ""),
+        ("00000000000000000000018446744073709551615", ""),
+        ("18446744073709551616", ":2: '18446744073709551616': the offset in bytes is at most 1844"),
+    ],
+)
+def test_numbers_have_64_bits(sample, run, text, message):
+    path = sample("mqfair", f"mqfair trace 1\n0 read {text} 512 a\n")
+    got = run("trace", path)
+    assert (got.code, message in got.err) == (2 if message else 0, True)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -643,6 +675,12 @@ def test_figures_as_json(sample, run):
         ([], "name a trace file, or --generate with a profile"),
         (["{}", "--generate", "lun0"], "name a trace file, or --generate with a profile"),
         (["{}", "--requests", "0"], "--requests 0: use a whole number from 1 on"),
+        (["{}", "--requests", "9" * 5000], "…: use a whole number from 1 on, of at most 18 digits"),
+        (
+            ["{}", "--size", "9" * 5000],
+            "…: use at least 1048576 bytes, such as 4k or 1g, of at most",
+        ),
+        (["{}", "--align", "9" * 5000], "…: use at least 1 bytes, such as 4k or 1g, of at most"),
         (["{}", "--align", "3"], "--align 3: use a power of two up to 1m"),
         (["{}", "--size", "1k"], "--size 1k: use at least 1048576 bytes"),
         (["{}", "--out", "a", "--split", "b"], "--out a: not beside --split: use one of them"),
