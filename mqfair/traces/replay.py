@@ -15,6 +15,7 @@ import contextlib
 import functools
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -135,9 +136,10 @@ class Change:
                 raise UsageError(
                     f"--size {self.size}: a request has {size} bytes: use a larger size"
                 )
-            # Whole places of the alignment, so that the request still ends inside.
-            places = (self.size - size) // self.align + 1
-            begin = begin // self.align % places * self.align
+            # Whole places, so that the request still ends inside, and a sector stays one.
+            place = max(self.align, math.gcd(begin, size, SECTOR))
+            places = (self.size - size) // place + 1
+            begin = begin // place % places * place
         return request._replace(offset=begin, bytes=size)
 
 

@@ -22,7 +22,7 @@ from mqfair.traces.formats import FORMATS
 from mqfair.traces.generators import PROFILES, generate
 from mqfair.traces.reader import Trace
 from mqfair.traces.replay import Change, Replay, deal, part_of, require_inside, split
-from mqfair.traces.request import NS, READ, TRIM, WRITE, Request
+from mqfair.traces.request import NS, READ, SECTOR, TRIM, WRITE, Request
 
 SAMPLES = {
     "spc": """\
@@ -564,6 +564,7 @@ def test_moved_requests_stay_inside(align):
     for one in Change(size=size, align=align).made(mixed(500)):
         assert one.offset + one.bytes <= size
         assert one.offset % align == one.bytes % align == 0
+        assert one.offset % SECTOR == 0
 
 
 def test_split_makes_one_file_for_each_source_and_keeps_times(tmp_path):
