@@ -13,6 +13,7 @@ from mqfair.text.output import (
     add_json_argument,
     human_bytes,
     print_json,
+    quoted,
     require_writable,
     shortened,
     table,
@@ -211,7 +212,7 @@ def _split(args: argparse.Namespace, change: Change) -> int:
         (made / JOB).write_text(_job_text(parts, whole), encoding="utf-8")
     folder = Path(args.split)
     job = str(folder / JOB)
-    lines = [_line(args.split, whole), *(_needs(whole) or [f"run it: mqfair sim {job}"])]
+    lines = [_line(args.split, whole), *(_needs(whole) or [f"run it: mqfair sim {quoted(job)}"])]
     files = {name: str(folder / part_of(name)) for name in parts}
     _tell(args, {"job": job, "files": files}, lines)
     return 0

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TextIO
 
 from mqfair.text.errors import UsageError
+from mqfair.text.output import quoted
 from mqfair.traces import native
 from mqfair.traces.reader import Trace
 from mqfair.traces.request import SECTOR, TRIM, Request
@@ -201,7 +202,7 @@ def require_inside(replay: Replay, drive_bytes: int) -> None:
 
 
 def _convert(path: str) -> str:
-    return f"`mqfair trace {path} --out NEW"
+    return f"`mqfair trace {quoted(path)} --out NEW"
 
 
 def _check(place: str, request: Request, path: str) -> None:

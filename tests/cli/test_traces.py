@@ -21,7 +21,7 @@ from mqfair.traces.figures import describe
 from mqfair.traces.formats import FORMATS
 from mqfair.traces.generators import PROFILES, generate
 from mqfair.traces.reader import Trace
-from mqfair.traces.replay import Change, Replay, deal, part_of, require_inside, split
+from mqfair.traces.replay import Change, Replay, deal, measured, part_of, require_inside, split
 from mqfair.traces.request import NS, READ, SECTOR, TRIM, WRITE, Request
 
 SAMPLES = {
@@ -590,6 +590,43 @@ def test_a_request_that_cannot_be_replayed_is_named(tmp_path, request_, message)
     with pytest.raises(UsageError) as caught:
         require_inside(Replay(source), 1 << 20)
     assert str(caught.value).startswith(f"{source}{message}")
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "it's", "$HOME", "a\nb"])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(0, TRIM, 0, 512, "a"),
+        Request(0, READ, 0, 100, "a"),
+        Request(0, READ, 1 << 20, 512, "a"),
+    ],
+)
+def test_the_printed_mend_is_one_that_a_shell_runs(tmp_path, run, monkeypatch, name, request_):
+    """The trace is in a folder of such a name."""
+    (tmp_path / name).mkdir()
+    source = as_native(tmp_path / name / "in", [request_, Request(0, READ, 0, 512, "a")])
+    with pytest.raises(UsageError) as caught:
+        require_inside(Replay(source), 1 << 20)
+    (command,) = re.findall(r"`mqfair (.*)`", str(caught.value))
+    monkeypatch.chdir(tmp_path)
+    assert run(*words_of(command)).code == 0
+    require_inside(Replay("NEW"), 1 << 20)
+    measured.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "$HOME", "a\nb"])
+def test_the_printed_command_names_the_job_file(tmp_path, run, name):
+    folder = tmp_path / name
+    source = as_native(tmp_path / "in", mixed(100))
+    said = run("trace", source, "--split", str(folder)).out
+    (command,) = re.findall(r"run it: mqfair (.*)", said)
+    assert words_of(command) == ["sim", str(folder / "replay.fio")]
+
+
+def words_of(command):
+    """The words of @command, as bash takes them."""
+    argv = ["bash", "-c", f"printf '%s\\0' {command}"]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
 
 
 # ----------------------------------------------------------------------- generators
