@@ -369,11 +369,14 @@ def _check_module(request: Request) -> None:
         return
     fs = Fs()
     for name in request.ours:
-        if request.on == VM or not (kmod.loaded(fs) or kmod.autoloads(fs, name)):
+        if request.on != HOST:
             raise UsageError(
                 f"scheduler {name}: no module: run `{_make_module(request)}`, or name it with"
                 " --module"
             )
+        # The verb qualify has no --module, and `make module` builds for the kernels of guests.
+        if not (kmod.loaded(fs) or kmod.autoloads(fs, name)):
+            raise UsageError(f"scheduler {name}: {kmod.missing(fs)}")
 
 
 def _check_tunables(request: Request, module: Path) -> None:

@@ -270,6 +270,16 @@ def test_the_message_names_the_command_that_builds_the_missing_module(job, words
         session.check(asked)
 
 
+def test_a_host_without_a_module_is_told_how_to_install_one(job, machine):
+    """The verb qualify, too, asks for such a request, and has no --module."""
+    asked = request(job, "--schedulers", "mqfq", "--device", "/dev/nvme0n1")
+    with pytest.raises(UsageError, match="scheduler mqfq: module mqfair is neither loaded") as said:
+        session._check_module(asked)
+    assert "--module" not in str(said.value) and "make module" not in str(said.value)
+    machine.install_module(loaded=False)
+    session._check_module(asked)
+
+
 def test_a_tunable_that_the_module_lacks_is_found_before_the_guest_boots(job, checkout):
     module = checkout("mqfq", "wdt")
     module.write_bytes(module.read_bytes() + b"\0caps_mbps\0")
