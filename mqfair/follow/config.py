@@ -14,6 +14,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mqfair.follow.config_mend import is_mount, never_a_disk, not_toml
 from mqfair.machine.blockdev import (
@@ -189,8 +190,9 @@ def _paths(config: Config) -> list[str]:
 
 
 def load(fs: Fs, path: str = PATH) -> Config | None:
-    """The configuration in the file @path; None if there is no file. Raises UsageError."""
-    file = fs.host_path(path)
+    """The configuration in the file @path; None if there is no file. A relative path is one of the
+    user's folder. Raises UsageError."""
+    file = fs.host_path(path) if path.startswith("/") else Path(path)
     try:
         # Some editors begin a file with a byte order mark.
         text = file.read_text(encoding="utf-8-sig")

@@ -670,6 +670,8 @@ def _notify(word: str) -> None:
 def main(args: argparse.Namespace) -> int:
     fs = Fs(dry_run=args.dry_run)
     once = args.once or args.dry_run
+    if args.config == "":
+        raise UsageError(f"--config '': name a file, or leave --config out for {config.PATH}")
     if args.check:
         return _check(args, fs)
     if args.json and not once:

@@ -213,6 +213,21 @@ def test_files_that_cannot_be_read(host, run):
     assert run("follow", "--once").code == 0
 
 
+@pytest.mark.parametrize("words", [["--check"], ["--once"], ["--dry-run"], ["--device", "sda"]])
+@pytest.mark.parametrize("name", ["own.conf", "etc/own.conf", "./own.conf"])
+def test_a_relative_path_is_one_of_the_users_folder(host, run, words, name, monkeypatch):
+    """The machine's own root has a file of that name, which is not meant."""
+    folder = host.host("/home")
+    (folder / "etc").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    host.put(f"/{name}", "no rule")
+    said = run("follow", *words, "--config", name).err
+    assert "no such file" in said or "does not exist" in said
+    (folder / name).write_text(RULES)
+    assert run("follow", *words, "--config", name).code == 0
+    assert run("follow", *words, "--config", "").err.startswith("mqfair: --config '': name a file")
+
+
 def test_one_device_for_udev(host, run):
     assert run("follow", "--device", "sda").out == ""
     assert run("follow", "--device", "/dev/nvme0n1").code == 0
