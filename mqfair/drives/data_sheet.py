@@ -11,9 +11,9 @@ They are figures of the drive alone: no time of a host is in them.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mqfair.drives.figures import (
     BYTES_MOST,
@@ -26,7 +26,7 @@ from mqfair.drives.figures import (
     Load,
     size_of,
 )
-from mqfair.follow.config_mend import not_toml
+from mqfair.text import toml_text
 from mqfair.text.errors import UsageError
 from mqfair.text.output import nearest
 
@@ -38,12 +38,17 @@ _VALUE_MOST = 1e9
 
 def parse(text: str, path: str) -> list[Figure]:
     """The figures in @text, in order. Raises UsageError with file, line, value and mend."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        bare = "\n".join(re.sub(r"\s+#.*", "", line) for line in text.splitlines())
-        raise UsageError(not_toml(bare, path, str(error))) from error
-    return list(_Reader(path, text.splitlines()).figures(table))
+    table, lines = toml_text.parse(text, path, _check)
+    return list(_Reader(path, lines).figures(table))
+
+
+def _check(table: Mapping[str, Any]) -> None:
+    """Raises UsageError for a wrong key or value in @table, in which other keys may be absent."""
+    filled = dict(table)
+    if isinstance(table.get("figure"), list):
+        needed = {"rw": "read", "bs": "4k", "iops": 1}
+        filled["figure"] = [needed | one for one in table["figure"]]
+    list(_Reader("", ()).figures(filled))
 
 
 @dataclass(frozen=True)
@@ -99,8 +104,7 @@ class _Reader:
     def _bad(self, index: int, key: str, value: object, mend: str) -> UsageError:
         if value is None:
             return UsageError(f"{self._place(index, '')}: the figure has no {key}: {mend}")
-        shown = f'"{value}"' if isinstance(value, str) else str(value)
-        return UsageError(f"{self._place(index, key)}: {key} = {shown}: {mend}")
+        return UsageError(f"{self._place(index, key)}: {key} = {toml_text.shown(value)}: {mend}")
 
     def _place(self, index: int, key: str) -> str:
         """File and line of @key in figure @index, or of its head; -1 is the whole file."""

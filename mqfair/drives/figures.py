@@ -22,7 +22,7 @@ JOBS_MOST = 256
 SECTOR = 512
 # A request of this size or more is judged by its rate in bytes.
 LARGE_BYTES = 32768
-_SIZE = re.compile(r"(\d+)(k|m)?(i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,9})(k|m)?(i?b)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ text. flash_params_wrong() in flash/model.c has the rules among fields, too.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqfair.follow.config_mend import not_toml
+from mqfair.text import toml_text
 from mqfair.text.errors import UsageError
 from mqfair.text.output import nearest, read_text
 
@@ -112,13 +111,8 @@ def load(path: str) -> Model:
 
 def parse(text: str, path: str) -> Model:
     """The model in @text. Without a name it has that of the file @path. Raises UsageError."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        # A comment behind a value is no part of the mend.
-        bare = "\n".join(re.sub(r"\s+#.*", "", line) for line in text.splitlines())
-        raise UsageError(not_toml(bare, path, str(error))) from error
-    return _Reader(path, text.splitlines()).model(table)
+    table, lines = toml_text.parse(text, path, _Reader("", ()).check)
+    return _Reader(path, lines).model(table)
 
 
 def toml(model: Model, comments: Mapping[str, str], head: Sequence[str]) -> str:
@@ -141,23 +135,34 @@ class _Reader:
     path: str
     lines: Sequence[str]
 
-    def model(self, table: Mapping[str, object]) -> Model:
+    def check(self, table: Mapping[str, object]) -> None:
+        """Raises UsageError for a wrong key or value in @table, in which fields may be absent."""
         for key, value in table.items():
-            if key != "name" and key not in _BY_NAME:
+            if key == "name":
+                self._name(value)
+            elif key in _BY_NAME:
+                self._value(_BY_NAME[key], table, flat=False)
+            else:
                 known = ("name", *_BY_NAME)
                 kind = "table" if isinstance(value, dict | list) else "field"
                 mend = nearest(key, known) or f"use {', '.join(known)}"
                 raise UsageError(f"{self._place(key)}: no {kind} '{key}' of a model: {mend}")
-        name = table.get("name", Path(self.path).stem)
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            mend = f"use a text of letters, digits, '.', '_' and '-', up to {NAME_MOST}"
-            raise self._bad("name", name, mend)
+
+    def model(self, table: Mapping[str, object]) -> Model:
+        self.check(table)
+        name = self._name(table.get("name", Path(self.path).stem))
         flat = table.get(_FLAG) is True
         values = {field.name: self._value(field, table, flat=flat) for field in FIELDS}
         model = Model(name, values)
         for key, mend in wrong(model):
             raise self._bad(key, values[key], mend)
         return model
+
+    def _name(self, name: object) -> str:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            mend = f"use a text of letters, digits, '.', '_' and '-', up to {NAME_MOST}"
+            raise self._bad("name", name, mend)
+        return name
 
     def _value(self, field: Field, table: Mapping[str, object], *, flat: bool) -> int:
         if field.name not in table:
@@ -196,9 +201,7 @@ class _Reader:
         return self.path
 
     def _bad(self, key: str, value: object, mend: str) -> UsageError:
-        shown = f'"{value}"' if isinstance(value, str) else str(value)
-        shown = shown.lower() if isinstance(value, bool) else shown
-        return UsageError(f"{self._place(key)}: {key} = {shown}: {mend}")
+        return UsageError(f"{self._place(key)}: {key} = {toml_text.shown(value)}: {mend}")
 
 
 def wrong(model: Model) -> Iterator[tuple[str, str]]:

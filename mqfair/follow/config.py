@@ -11,12 +11,12 @@ import fnmatch
 import glob
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from mqfair.follow.config_mend import is_mount, never_a_disk, not_toml
+from mqfair.follow.config_mend import is_mount, never_a_disk
 from mqfair.machine.blockdev import (
     NR_REQUESTS_MAX,
     NR_REQUESTS_MIN,
@@ -33,6 +33,7 @@ from mqfair.machine.cgroup import WEIGHT_MAX, WEIGHT_MIN
 from mqfair.machine.fs import Fs
 from mqfair.machine.group_name import ROOT_SLICE, UNITS
 from mqfair.schedulers import SCHEDULERS
+from mqfair.text import toml_text
 from mqfair.text.errors import UsageError
 from mqfair.text.output import nearest
 from mqfair.tune.enable import DEPTH_MOST, THRESHOLD_KB_MOST
@@ -194,8 +195,7 @@ def load(fs: Fs, path: str = PATH) -> Config | None:
     user's folder. Raises UsageError."""
     file = fs.host_path(path) if path.startswith("/") else Path(path)
     try:
-        # Some editors begin a file with a byte order mark.
-        text = file.read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
@@ -207,13 +207,21 @@ def load(fs: Fs, path: str = PATH) -> Config | None:
 
 
 def parse(text: str, path: str = PATH) -> Config:
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(not_toml(text, path, str(error))) from error
-    except RecursionError as error:
-        raise UsageError(f"{path}: brackets are nested too deep: remove them") from error
-    return Reader(path, text.splitlines()).config(table)
+    table, lines = toml_text.parse(text, path, _check)
+    return Reader(path, lines).config(table)
+
+
+def _check(table: Mapping[str, Any]) -> None:
+    """Raises UsageError for a wrong key or value in @table, in which other keys may be absent."""
+    filled = dict(table)
+    if isinstance(table.get("device"), list):
+        filled["device"] = [{"match": "*", **one} for one in table["device"]]
+    if isinstance(table.get("weight"), list):
+        filled["weight"] = [
+            {**({} if "unit" in one else {"cgroup": "*"}), "weight": WEIGHT_MIN, **one}
+            for one in table["weight"]
+        ]
+    Reader("", []).config(filled)
 
 
 @dataclass(frozen=True)
@@ -256,8 +264,7 @@ class Reader:
 
     def _bad(self, section: str, index: int, key: str, value: object, mend: str) -> UsageError:
         line = self._line(section, index, key)
-        shown = f'"{value}"' if isinstance(value, str) else _as_toml(value)
-        return UsageError(f"{self.path}:{line}: {key} = {shown}: {mend}")
+        return UsageError(f"{self.path}:{line}: {key} = {toml_text.shown(value)}: {mend}")
 
     def _known(
         self, section: str, index: int, table: Mapping[str, object], keys: tuple[str, ...]
@@ -344,7 +351,7 @@ class Reader:
             words = text.split()
             number = words[0] if words else ""
             auto = words[1:] in ([], ["auto"]) if name == "depth" else words[1:] == []
-            fits = number.isdecimal() and least <= int(number) <= most and auto
+            fits = re.fullmatch(r"\d{1,9}", number) and least <= int(number) <= most and auto
             if text != "auto" and not fits:
                 mend = f'use a number in {least}..{most}, or "auto"'
                 raise self._bad("device", index, name, value, mend)
@@ -457,9 +464,3 @@ def _name_pattern(text: str) -> str:
         else:
             found += re.escape(piece)
     return found
-
-
-def _as_toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)

@@ -175,7 +175,7 @@ def test_a_data_sheet_gives_figures_of_the_drive_alone():
         ('rw = "read"', 'rw = "reed"', ':9: rw = "reed": use one of randread, read,'),
         ('rw = "read"', "", ":8: the figure has no rw: use one of randread, read,"),
         ("bs = 131072", "bs = 1000", ':10: bs = 1000: use a text such as "4k": a multiple of 512'),
-        ("bs = 131072", "bs = true", ':10: bs = True: use a text such as "4k": a multiple of 512'),
+        ("bs = 131072", "bs = true", ':10: bs = true: use a text such as "4k": a multiple of 512'),
         ("bs = 131072", "", ':8: the figure has no bs: use a text such as "4k"'),
         ("mb_per_s = 3_200", "", ":8: the figure has no value: add one of latency_us, p99_us,"),
         ("3_200", '"3200"', ':11: mb_per_s = "3200": use a number without quotes'),
