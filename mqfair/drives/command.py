@@ -99,7 +99,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _request_ns(text: str) -> int:
-    if not text.isdecimal() or int(text) > _REQUEST_NS_MOST:
+    if not re.fullmatch(r"\d{1,9}", text) or int(text) > _REQUEST_NS_MOST:
         raise UsageError(f"--request-ns {text}: use a number in 0..{_REQUEST_NS_MOST}")
     return int(text)
 

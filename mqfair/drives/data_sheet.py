@@ -21,6 +21,7 @@ from mqfair.drives.figures import (
     LATENCY,
     LOADS,
     P99,
+    VALUE_MOST,
     WHATS,
     Figure,
     Load,
@@ -33,7 +34,6 @@ from mqfair.text.output import nearest
 _KEYS = ("rw", "bs", "depth", *WHATS)
 # The depth of a figure that states none: enough to keep all planes of a drive busy.
 _DEPTHS = {"randread": 256, "read": 32, "randwrite": 64, "write": 32}
-_VALUE_MOST = 1e9
 
 
 def parse(text: str, path: str) -> list[Figure]:
@@ -97,8 +97,8 @@ class _Reader:
             value = table[what]
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self._bad(index, what, value, "use a number without quotes")
-            if not 0 < value <= _VALUE_MOST:
-                raise self._bad(index, what, value, f"use a number above 0, up to {_VALUE_MOST:g}")
+            if not 0 < value <= VALUE_MOST:
+                raise self._bad(index, what, value, f"use a number above 0, up to {VALUE_MOST:g}")
             yield Figure(load, what, float(value), self._place(index, what))
 
     def _bad(self, index: int, key: str, value: object, mend: str) -> UsageError:

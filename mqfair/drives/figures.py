@@ -19,6 +19,7 @@ WHATS = {LATENCY: "us", P99: "us", IOPS: "IOPS", RATE: "MB/s"}
 BYTES_MOST = 1 << 20
 DEPTH_MOST = 65536
 JOBS_MOST = 256
+VALUE_MOST = 1e9
 SECTOR = 512
 # A request of this size or more is judged by its rate in bytes.
 LARGE_BYTES = 32768

@@ -6,7 +6,7 @@ greater depth. It also gives the 99th percentile of its latency. The time of the
 figures.
 """
 
-import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +21,16 @@ from mqfair.drives.figures import (
     LOADS,
     P99,
     RATE,
+    VALUE_MOST,
     Figure,
     Load,
     size_of,
 )
+from mqfair.text import json_text
 from mqfair.text.errors import UsageError
+from mqfair.text.output import shortened
 
+_REMEDY = "use the output of fio --output-format=json"
 _P99 = "99.000000"
 _ENGINES_OF_ONE = ("psync", "sync", "vsync", "pvsync", "pvsync2")
 _ENGINE_DEFAULT = "psync"
@@ -40,16 +44,12 @@ Json = Mapping[str, Any]
 def parse(text: str, path: str) -> list[Figure]:
     """The figures of all jobs in @text. Raises UsageError, which names the job and a mend."""
     # fio may print lines before the document.
-    begin = text.find("{")
-    try:
-        document = json.loads(text[begin:]) if begin >= 0 else None
-    except json.JSONDecodeError as error:
-        raise UsageError(
-            f"{path}: no JSON ({error.msg}, line {error.lineno}): use the output of"
-            " fio --output-format=json"
-        ) from error
-    if not isinstance(document, dict) or not isinstance(document.get("jobs"), list):
-        raise UsageError(f"{path}: no results of fio: use the output of fio --output-format=json")
+    before, brace, rest = text.partition("{")
+    if not brace:
+        raise UsageError(f"{path}: no results of fio: {_REMEDY}")
+    document = json_text.parse("\n" * before.count("\n") + brace + rest, path, _REMEDY)
+    if not isinstance(document.get("jobs"), list):
+        raise UsageError(f"{path}: no results of fio: {_REMEDY}")
     common = document.get("global options", {})
     groups: dict[tuple[int, str], list[Json]] = {}
     try:
@@ -60,10 +60,8 @@ def parse(text: str, path: str) -> list[Figure]:
             for (_, name), jobs in groups.items()
             for figure in _Job(f"{path}: job {name}", common, jobs).figures()
         ]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise UsageError(
-            f"{path}: no results of fio ({error!r}): use the output of fio --output-format=json"
-        ) from error
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise UsageError(f"{path}: no results of fio ({error!r}): {_REMEDY}") from error
     names: dict[int, str] = {}
     for group, name in groups:
         if names.setdefault(group, name) != name:
@@ -94,14 +92,22 @@ class _Job:
         iops = float(sum(one["iops"] for one in sides))
         if load.outstanding == 1:
             mean = sum(one["lat_ns"]["mean"] * one["total_ios"] for one in sides) / ios
-            yield Figure(load, LATENCY, mean / 1000, self.place)
+            yield self._figure(load, LATENCY, mean / 1000)
         elif load.bytes >= LARGE_BYTES:
-            yield Figure(load, RATE, iops * load.bytes / 1e6, self.place)
+            yield self._figure(load, RATE, iops * load.bytes / 1e6)
         else:
-            yield Figure(load, IOPS, iops, self.place)
+            yield self._figure(load, IOPS, iops)
         if all(self._p99(one) for one in sides):
             p99 = sum(self._p99(one) * one["total_ios"] for one in sides) / ios
-            yield Figure(load, P99, p99 / 1000, self.place)
+            yield self._figure(load, P99, p99 / 1000)
+
+    def _figure(self, load: Load, what: str, value: float) -> Figure:
+        if not 0 < value <= VALUE_MOST:
+            raise UsageError(
+                f"{self.place}: {what} is {value:g}, no number above 0, up to {VALUE_MOST:g}: run"
+                " it again"
+            )
+        return Figure(load, what, value, self.place)
 
     @staticmethod
     def _p99(side: Json) -> float:
@@ -144,9 +150,9 @@ class _Job:
         )
 
     def _number(self, name: str, text: str, most: int) -> int:
-        if not text.isdecimal() or not 1 <= int(text) <= most:
+        if not re.fullmatch(r"\d{1,9}", text) or not 1 <= int(text) <= most:
             raise self._wrong(name, text, f"use a number in 1..{most}")
         return int(text)
 
     def _wrong(self, name: str, value: str, mend: str) -> UsageError:
-        return UsageError(f"{self.place}: {name}={value}: {mend}")
+        return UsageError(f"{self.place}: {name}={shortened(value)}: {mend}")

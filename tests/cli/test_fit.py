@@ -69,6 +69,13 @@ def job(name="j", numjobs=1, group=0, entries=1, failed=0, **options):
     return [one] * entries
 
 
+def replaced(old, new):
+    """The results of a job with @new in place of the text @old."""
+    text = results(job())
+    assert old in text
+    return text.replace(old, new, 1)
+
+
 def results(*jobs, **common):
     return json.dumps(
         {"fio version": "fio-3.33", "global options": common, "jobs": [*chain(*jobs)]}
@@ -126,6 +133,25 @@ def test_a_synchronous_engine_has_one_request_and_global_options_count():
         (results(job(iodepth="0")), "x.json: job j: iodepth=0: use a number in 1..65536"),
         (results(job(numjobs=300)), "x.json: job j: numjobs=300: use a number in 1..256"),
         (results(job(rate_iops="5")), "x.json: job j: rate_iops=5: the result is not the drive's"),
+        (
+            "fio: a line\n{\n{",
+            "x.json: no JSON (Expecting property name enclosed in double quotes, line 3)",
+        ),
+        (
+            '{"jobs": ' + "[" * 100_000,
+            "x.json: no JSON (brackets are nested too deep): use the out",
+        ),
+        (replaced("50000.0", "NaN"), "x.json: no JSON (NaN is no number of JSON): use the output"),
+        (replaced("50000.0", "-Infinity"), "x.json: no JSON (-Infinity is no number of JSON)"),
+        (replaced("50000.0", "1e999"), "x.json: no JSON (a number is too large): use the output"),
+        (replaced("50000.0", "9" * 5000), "x.json: no JSON (a number has 5000 digits): use the"),
+        (
+            replaced("80000.0", "0"),
+            "x.json: job j: latency_us is 0, no number above 0, up to 1e+09",
+        ),
+        (replaced("80000.0", "-5"), "x.json: job j: latency_us is -0.005, no number above 0"),
+        (results(job(bs="9" * 5000)), "x.json: job j: bs=999"),
+        (results(job(iodepth="9" * 5000)), "x.json: job j: iodepth=999"),
         (results(job(failed=5)), "x.json: job j: it failed or had no request: run it again"),
         (
             results(job("a", group=3), job("b", group=3)),
@@ -302,6 +328,7 @@ def test_the_host_is_in_results_of_fio_alone():
             "--base p450: no such model: did you mean p4500?, or a file such",
         ),
         (["S", "--base", "/no.toml"], "/no.toml: No such file or directory: name a TOML file"),
+        (["S", "--request-ns", "9" * 5000], "999: use a number in 0..1000000"),
         (["S", "--request-ns", "x"], "--request-ns x: use a number in 0..1000000"),
         (["S", "--out", "S"], "it is a file that is read: name another file"),
         (["S", "--out", "/no/such/x.toml"], "--out /no/such/x.toml: No such file or directory"),
