@@ -4,6 +4,7 @@
 import json
 import re
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -343,6 +344,22 @@ def test_a_wrong_command_line_is_refused(argv, message, tmp_path, capsys):
     got = capsys.readouterr()
     assert message in got.err
     assert (got.out, got.err.count("\n")) == ("", 1)
+
+
+@pytest.mark.parametrize("link", [None, Path.symlink_to, Path.hardlink_to])
+@pytest.mark.parametrize("read", ["sheet.toml", "base.toml"])
+def test_a_file_that_is_read_is_not_replaced(link, read, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = {"sheet.toml": SMALL, "base.toml": model_file.toml(BASE, {}, [])}
+    for name, text in texts.items():
+        Path(name).write_text(text)
+    out = tmp_path / read
+    if link is not None:
+        out = tmp_path / "out.toml"
+        link(out, tmp_path / read)
+    assert main(["fit", "sheet.toml", "--base", "./base.toml", "--out", str(out)]) == 2
+    assert f"--out {out}: it is a file that is read: name another" in capsys.readouterr().err
+    assert {name: Path(name).read_text() for name in texts} == texts
 
 
 def test_a_figure_without_a_request_is_named(tmp_path, capsys):

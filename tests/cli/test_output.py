@@ -32,3 +32,16 @@ def test_colour_on_terminals_only(monkeypatch):
     assert output.paint("x", "red") == "\x1b[31mx\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
     assert output.paint("x", "red") == "x"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_file_is_the_same_by_each_of_its_names(exists, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if exists:
+        (tmp_path / "a").write_text("")
+        (tmp_path / "hard").hardlink_to("a")
+        assert output.same_file("a", "hard")
+    (tmp_path / "soft").symlink_to("a")
+    for name in ("a", "./a", tmp_path / "a", f"../{tmp_path.name}/a", "soft"):
+        assert output.same_file("a", name) and output.same_file(name, "a")
+    assert not output.same_file("a", "b")
