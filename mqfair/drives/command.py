@@ -25,7 +25,6 @@ from mqfair.text.output import (
     print_json,
     read_text,
     require_writable,
-    same_file,
     table,
 )
 
@@ -84,8 +83,8 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    _require_no_input(args)
-    require_writable("--out", args.out)
+    inputs = args.file if args.base in model_file.BUILT_IN else [*args.file, args.base]
+    require_writable("--out", args.out, inputs)
     request_ns = _request_ns(args.request_ns)
     base = _base(args.base)
     figures = [figure for name in args.file for figure in _figures(name)]
@@ -98,13 +97,6 @@ def main(args: argparse.Namespace) -> int:
     elif args.out != "-":
         _show(args, figures, values)
     return 0
-
-
-def _require_no_input(args: argparse.Namespace) -> None:
-    """Raises UsageError if the model would replace a file that is read."""
-    inputs = args.file if args.base in model_file.BUILT_IN else [*args.file, args.base]
-    if args.out not in (None, "-") and any(same_file(args.out, one) for one in inputs):
-        raise UsageError(f"--out {args.out}: it is a file that is read: name another file")
 
 
 def _request_ns(text: str) -> int:

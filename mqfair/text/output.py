@@ -82,12 +82,13 @@ def require_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str] = (
             continue
         require_writable(option, name, read)
         for other, before in named.items():
-            if same_file(name, before):
+            # Each of them may go to /dev/null.
+            if same_file(name, before) and not Path(name).is_char_device():
                 raise UsageError(f"{option} {name}: {other} writes it, too: name another file")
         named[option] = name
 
 
-def same_file(a: str, b: str) -> bool:
+def same_file(a: str | Path, b: str | Path) -> bool:
     """Do both names lead to one file, or to one place for a new file?"""
     try:
         return Path(a).samefile(b)
