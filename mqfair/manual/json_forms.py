@@ -22,9 +22,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TYPES: Mapping[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "integer": {"type": "integer"},
-    "count": {"type": "integer", "minimum": 0},
+    "count": {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
     "number": {"type": "number", "minimum": 0},
     "signed": {"type": "number"},
+    # The end is that of the year 9999.
+    "time": {"type": "number", "minimum": 0, "maximum": 253402300799},
     "fraction": {"type": "number", "minimum": 0, "maximum": 1},
     "weight": {"type": "integer", "minimum": 1, "maximum": 10000},
     "flag": {"type": "boolean"},
@@ -41,9 +43,10 @@ HEAD = """\
 Every document that `mqfair` writes as JSON names its form in the field `schema`. Fields are added
 to a form; a change of a field makes `/2` ([compatibility.md](compatibility.md)). In a path, `[]` is
 each item of a list and `*` each key. A field with `?` may be absent. A `count` is an integer
-from 0, a `number` is 0 or more, a `signed` number may be negative, a `fraction` is a number from 0
-to 1, and a `weight` an integer from 1 to 10000. A `filled` list has an item. A `setting` is an
-integer or a text.
+from 0, of 64 bits at most. A `number` is 0 or more, a `signed` number may be negative, and a
+`fraction` is a number from 0 to 1. A `weight` is an integer from 1 to 10000. A `time` is a number
+of seconds from 1970 to the year 9999. A `filled` list has an item. A `setting` is an integer or a
+text.
 
 `python3 -m mqfair.manual.json_forms --schemas FOLDER` writes a JSON Schema of each form. Without
 `--schemas` it writes this page. Results of `experiments/` have forms of their own, without a
@@ -541,7 +544,7 @@ benches[] bench
         " ended). `pressure` has `some_us` and `full_us` of io.pressure for each cgroup where they"
         " changed, and null for a cgroup that ended.",
         """
-started number seconds since 1970
+started time of the first sample
 interval_s number seconds between two samples
 kernel text release
 version text of mqfair

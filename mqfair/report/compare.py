@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mqfair.bench import plan
+from mqfair.manual.json_check import WrongJsonError, parse, require
+from mqfair.manual.json_forms import BY_NAME, FORMS, Node, tree
 from mqfair.text.errors import UsageError
 from mqfair.text.output import (
     add_json_argument,
@@ -38,6 +40,8 @@ _WORK = {
     "context_switches": "switches",
 }
 CONFIDENCE = 0.95
+# A share is not related to a smaller due, which stands for 0.
+LEAST_DUE = 1e-12
 
 EPILOG = """\
 A and B are files that `mqfair bench --json FILE` or `mqfair qualify` wrote. Each line has the
@@ -60,7 +64,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure in both results, with the values of all runs. @ratio is None if A has a 0. @low
+    """One figure in both results, with the values of all runs. @ratio is None if A is 0. @low
     and @high are None if there is no interval."""
 
     scheduler: str
@@ -120,52 +124,84 @@ def t_quantile(confidence: float, freedom: float) -> float:
 
 
 def ratio_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] | None:
-    """The interval of B / A; None without two positive values on both sides."""
+    """The interval of B / A; None without two positive values on both sides, and where its end is
+    greater than any number."""
     if min(len(a), len(b)) < 2 or min(*a, *b) <= 0:
         return None
     logs = [[math.log(value) for value in values] for values in (a, b)]
     parts = [statistics.variance(values) / len(values) for values in logs]
     middle = statistics.mean(logs[1]) - statistics.mean(logs[0])
     spread = sum(parts)
-    if spread == 0:
-        return math.exp(middle), math.exp(middle)
-    freedom = spread**2 / sum(
-        part**2 / (len(values) - 1) for part, values in zip(parts, logs, strict=True)
-    )
-    wide = t_quantile(CONFIDENCE, freedom) * math.sqrt(spread)
-    return math.exp(middle - wide), math.exp(middle + wide)
+    wide = 0.0
+    if spread > 0:
+        freedom = spread**2 / sum(
+            part**2 / (len(values) - 1) for part, values in zip(parts, logs, strict=True)
+        )
+        wide = t_quantile(CONFIDENCE, freedom) * math.sqrt(spread)
+    try:
+        return math.exp(middle - wide), math.exp(middle + wide)
+    except OverflowError:
+        return None
 
 
 def _ratio(a: Sequence[float], b: Sequence[float]) -> float | None:
-    if min(*a, *b, 1.0) > 0:
-        return statistics.geometric_mean(b) / statistics.geometric_mean(a)
-    return statistics.mean(b) / statistics.mean(a) if statistics.mean(a) else None
+    mean = statistics.geometric_mean if min(*a, *b) > 0 else statistics.mean
+    ratio = mean(b) / mean(a) if mean(a) else math.inf
+    return ratio if math.isfinite(ratio) else None
 
 
 # --- results ---------------------------------------------------------------------------------
 
 
-def load_benches(name: str, maker: str = f"`{MAKER}`") -> list[Document]:
-    """The result of a bench, one for each drive, or for each load of a qualification. Raises
-    UsageError for any other file; @maker is the command that makes a right one."""
-    text = read_text(name, f"{maker} makes one")
+def load_benches(name: str) -> list[Document]:
+    """The results in the file @name. Raises UsageError."""
+    maker = f"`{MAKER}`"
+    return benches_of(document_of(read_text(name, f"{maker} makes one"), name, maker))
+
+
+def document_of(text: str, name: str, maker: str) -> Document:
+    """The result of a bench, of several, or of a qualification, in the @text of the file @name.
+    Raises UsageError for any other text; @maker is the command that makes a right one."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = parse(text)
+    except WrongJsonError as error:
         raise UsageError(f"{name}: no JSON: {maker} makes it") from error
-    schema = found.get("schema") if isinstance(found, dict) else None
-    if schema not in (plan.SCHEMA, plan.FIRST_SCHEMA, *_LISTS):
+    schema = str(found.get("schema")) if isinstance(found, dict) else ""
+    form = _form_of(schema)
+    if form is None:
         raise UsageError(f"{name}: no result of mqfair bench ({plan.SCHEMA}): {maker} makes one")
-    benches = found.get(_LISTS[schema], []) if schema in _LISTS else [found]
+    again = "qualify the drive again" if schema == QUALIFY_SCHEMA else "run the bench again"
     try:
-        finished = bool(benches) and all(one.get("runs") for one in benches)
-        for one in benches if finished else []:
-            _ = figures_of(one), one["job"], one["where"].get("device")
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{name}: a damaged result ({error}): run the bench again") from error
-    if not finished:
-        raise UsageError(f"{name}: has no finished run: run the bench again")
-    return list(benches)
+        require(found, form)
+    except WrongJsonError as error:
+        raise UsageError(f"{name}: a damaged result: {error}: {again}") from error
+    benches = benches_of(found)
+    if not benches or not all(one["runs"] for one in benches):
+        raise UsageError(f"{name}: has no finished run: {again}")
+    return dict(found)
+
+
+def _form_of(schema: str) -> Node | None:
+    """The form of results of @schema; None for another document. Summaries and notes are not read
+    here. The first form has no dues."""
+    bench = tree(BY_NAME["bench"])
+    del bench.children["summary"], bench.children["notes"]
+    group = bench.children["runs"].children["[]"].children["cgroups"].children["[]"]
+    for name in ("due", "backlogged"):
+        group.children[name].optional = True
+    if schema in (plan.SCHEMA, plan.FIRST_SCHEMA):
+        return bench
+    if schema not in _LISTS:
+        return None
+    several = tree(next(form for form in FORMS if form.schema == schema))
+    several.children[_LISTS[schema]].children["[]"] = bench
+    return several
+
+
+def benches_of(found: Document) -> list[Document]:
+    """The result of a bench, one for each drive, or for each load of a qualification."""
+    several = _LISTS.get(found["schema"])
+    return list(found[several]) if several else [found]
 
 
 def names_of(benches: Sequence[Document]) -> list[str]:
@@ -197,7 +233,7 @@ def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     worst = worst_met(run)
     if worst is not None:
         yield "worst of its due", worst
-    if worst is None or all(group["backlogged"] for group in run["cgroups"]):
+    if worst is None or all(group.get("backlogged") for group in run["cgroups"]):
         yield "Jain index", run["jain"]
     for group in run["cgroups"]:
         yield f"{group['name']} share %", 100 * group["share"]
@@ -216,7 +252,7 @@ def per_io(run: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 def worst_met(run: Mapping[str, Any]) -> float | None:
     """The part of its due that the worst cgroup got. The first form of results lacks it."""
-    known = [group for group in run["cgroups"] if group.get("due")]
+    known = [group for group in run["cgroups"] if group.get("due", 0) > LEAST_DUE]
     return min((group["share"] / group["due"] for group in known), default=None)
 
 

@@ -29,7 +29,7 @@ def page(found: Document) -> str:
 
 
 def _page(found: Document) -> str:
-    model = found["drive"]["model"] or found["benches"][0]["where"]["device"]
+    model = found["drive"]["model"] or found["benches"][0]["where"].get("device", "a drive")
     parts = [f'<p class="verdict">{plots.escaped(one)}</p>' for one in figures.sentences(found)]
     parts.append(
         plots.note(
@@ -110,7 +110,7 @@ def _about(found: Document) -> list[tuple[str, str]]:
     drive = {name: text for name, text in found["drive"].items() if text is not None}
     drive["rotational"] = _yes(drive["rotational"])
     where = found["benches"][0]["where"]
-    versions = ", ".join(f"{name} {text}" for name, text in where["versions"].items())
+    versions = ", ".join(f"{name} {text}" for name, text in where.get("versions", {}).items())
     return [
         *((name.replace("_", " "), str(text)) for name, text in drive.items()),
         ("kernel", found["kernel"]),

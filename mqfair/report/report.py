@@ -6,17 +6,18 @@ plots.py draws them. It needs a package that --help and --csv do without.
 
 import argparse
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mqfair.manual.json_check import WrongJsonError
 from mqfair.report.compare import (
     MAKER,
     QUALIFY_SCHEMA,
     Document,
+    benches_of,
+    document_of,
     figures_of,
-    load_benches,
     names_of,
 )
 from mqfair.report.steps import steps
@@ -56,27 +57,26 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the names of the files as JSON")
 
 
-def load(name: str) -> Recording | None:
-    """The recording @name, or None for another file; raises UsageError if it cannot be read."""
-    text = read_text(name, f"`{recording.MAKER}` makes one")
+def _recording(text: str, name: str) -> Recording | None:
+    """The recording in the @text of the file @name, or None for other text. Raises UsageError."""
     if f'"{recording.SCHEMA}"' not in text.partition("\n")[0]:
         return None
     try:
         found = recording.read(text)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{name}: a damaged recording ({error}): record anew") from error
+    except WrongJsonError as error:
+        raise UsageError(f"{name}: a damaged recording: {error}: record anew") from error
     if len(found.samples) < 2:
         many = "no sample is" if not found.samples else "one sample is"
         raise UsageError(f"{name}: {many} too few: record for longer")
     return found
 
 
-def _benches(files: list[str]) -> tuple[list[str], list[Document]]:
-    """The results in @files, with a name for each; a file may have several."""
+def _benches(files: list[str], documents: list[Document]) -> tuple[list[str], list[Document]]:
+    """The results in @documents, with a name for each; a file may have several."""
     names: list[str] = []
     benches: list[Document] = []
-    for name in files:
-        found = load_benches(name, f"`{recording.MAKER}` or `{MAKER}`")
+    for name, document in zip(files, documents, strict=True):
+        found = benches_of(document)
         names += [f"{name}, {of}" if len(found) > 1 else name for of in names_of(found)]
         benches += found
     return names, benches
@@ -89,12 +89,16 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--out {args.out}: the report is HTML: name a file that ends in .html")
     for option in ("out", "csv"):
         require_writable(f"--{option}", getattr(args, option), args.files)
-    recorded = load(args.files[0])
+    maker = f"`{recording.MAKER}` or `{MAKER}`"
+    # A pipe can be read once.
+    texts = {name: read_text(name, f"{maker} makes one") for name in args.files[:2]}
+    recorded = _recording(texts[args.files[0]], args.files[0])
     if len(args.files) > (1 if recorded else 2):
         raise UsageError("one recording, or one or two results of mqfair bench at a time")
-    names, benches = ([], []) if recorded else _benches(args.files)
+    documents = [] if recorded else [document_of(texts[name], name, maker) for name in args.files]
+    names, benches = _benches(args.files[: len(documents)], documents)
     if args.out is not None:
-        page = _page(args.files, recorded, names, benches)
+        page = _page(args.files, recorded or documents, names, benches)
         with open_output(args.out) as file:
             file.write(page)
     if args.csv is not None:
@@ -106,14 +110,16 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _page(
-    files: list[str], recorded: Recording | None, names: list[str], benches: list[Document]
+    files: list[str],
+    found: Recording | list[Document],
+    names: list[str],
+    benches: list[Document],
 ) -> str:
     """The page; raises UsageError."""
     from mqfair.report import plots, qualified  # noqa: PLC0415 -- a table needs no package
 
-    if recorded:
-        return plots.of_recording(recorded)
-    found = [json.loads(read_text(file, "make it again")) for file in files]
+    if isinstance(found, Recording):
+        return plots.of_recording(found)
     if all(one["schema"] != QUALIFY_SCHEMA for one in found):
         return plots.of_benches(names, benches)
     if len(found) > 1:

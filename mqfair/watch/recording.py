@@ -14,14 +14,44 @@ never set.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TextIO
 
+from mqfair.manual.json_check import WrongJsonError, parse, require
+from mqfair.manual.json_forms import BY_NAME, Form, Node, tree
 from mqfair.watch.pressure import Pressure
 from mqfair.watch.sample import DiskSample, Figures, Sample
 
 SCHEMA = "mqfair.record/1"
 MAKER = "mqfair record --out FILE"
+# A line after the first, in the words of json_forms.py.
+_SAMPLE = (
+    """
+at number seconds since the first sample
+disks object by name
+disks.* object
+disks.*.number text|null major:minor
+disks.*.scheduler text|null
+disks.*.state object|null of debugfs
+disks.*.state.* integer
+disks.*.ios count|null
+disks.*.bytes count|null
+disks.*.in_flight count|null
+disks.*.tunables object
+disks.*.tunables.* text
+disks.*.flows object cgroups that changed
+disks.*.flows.* object
+"""
+    + "".join(f"disks.*.flows.*.{name} count?\n" for name in Figures._fields)
+    + """
+disks.*.gone list cgroups that ended
+disks.*.gone[] text
+pressure object? cgroups that changed
+pressure.* object|null
+pressure.*.some_us count
+pressure.*.full_us count
+"""
+)
 
 
 @dataclass(frozen=True)
@@ -108,24 +138,30 @@ def _read_pressure(before: Sample | None, line: Mapping[str, Any]) -> dict[str, 
     return found
 
 
+def _parsed(line: str, form: Node, number: int) -> dict[str, Any]:
+    try:
+        words: dict[str, Any] = parse(line)
+        require(words, form)
+    except WrongJsonError as error:
+        raise WrongJsonError(f"line {number}: {error}") from error
+    return words
+
+
 def read(text: str) -> Recording:
-    """The recording in @text. A last line that is cut off is left out. Raises ValueError, KeyError
-    or TypeError for any other text."""
+    """The recording in @text. A last line that is cut off is left out. Raises WrongJsonError for
+    any other text."""
     first, *lines = text.split("\n")
-    words = json.loads(first)
-    if words.pop("schema") != SCHEMA:
-        raise ValueError(f"its schema is not {SCHEMA}")
-    head = Head(**words)
+    words = _parsed(first, tree(BY_NAME["record"]), 1)
+    if words["schema"] != SCHEMA:
+        raise WrongJsonError(f"line 1: its schema is not {SCHEMA}")
+    head = Head(**{one.name: words[one.name] for one in fields(Head)})
+    form = tree(Form("record", MAKER, "A sample.", _SAMPLE))
+    del form.children["schema"]
     samples: list[Sample] = []
-    for number, line in enumerate(lines):
-        if not line:
+    for number, line in enumerate(lines, 2):
+        if not line or (number == len(lines) + 1 and _is_cut(line)):
             continue
-        try:
-            words = json.loads(line)
-        except ValueError:
-            if number == len(lines) - 1:
-                break
-            raise
+        words = _parsed(line, form, number)
         last = samples[-1] if samples else None
         before = last.disks if last else {}
         disks = {
@@ -134,3 +170,11 @@ def read(text: str) -> Recording:
         pressed = _read_pressure(last, words)
         samples.append(Sample(words["at"], head.started + words["at"], disks, pressed))
     return Recording(head, tuple(samples))
+
+
+def _is_cut(line: str) -> bool:
+    try:
+        parse(line)
+    except WrongJsonError:
+        return True
+    return False

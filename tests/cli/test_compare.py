@@ -2,8 +2,11 @@
 """mqfair compare: intervals against values of the literature, the table, CSV, and errors."""
 
 import csv
+import functools
 import io
 import json
+import operator
+from pathlib import Path
 
 import pytest
 
@@ -136,9 +139,11 @@ def test_one_run_is_no_evidence(tmp_path, run):
         ("{", "no JSON: `mqfair bench JOB --json FILE` makes it"),
         ("[]", "no result of mqfair bench"),
         ('{"schema": "mqfair.top/1"}', "no result of mqfair bench"),
-        ('{"schema": "mqfair.bench/2", "runs": []}', "has no finished run"),
-        ('{"schema": "mqfair.bench/2", "runs": 5}', "a damaged result ('int' object is not"),
-        ('{"schema": "mqfair.bench/1", "runs": [{}]}', "('total_iops'): run the bench again"),
+        ('{"schema": "mqfair.bench/2", "job": "", "where": {}, "runs": []}', "has no finished run"),
+        ('{"schema": "mqfair.bench-several/1", "devices": []}', "has no finished run"),
+        ('{"schema": "mqfair.bench/2", "runs": 5}', "a damaged result: job is missing"),
+        ('{"schema": ["mqfair.bench/2"]}', "no result of mqfair bench"),
+        ('{"schema": "mqfair.qualify/1"}', "drive is missing: qualify the drive again"),
         ("[" * 9999, "no JSON: `mqfair bench"),
     ],
 )
@@ -163,3 +168,40 @@ def test_files_that_cannot_be_used(pair, tmp_path, run):
     assert "--csv /nosuch/x.csv: No such file or directory: name a file" in result.err
     result = run("compare", *pair, "--csv", "/dev/full")
     assert (result.code, result.err.count("\n")) == (1, 1)
+
+
+# A damage of one field, and the words of the message.
+DAMAGES = [
+    (("runs", 0, "total_iops"), None, "runs[0].total_iops is null, which is no number"),
+    (("runs", 1, "total_iops"), "many", 'runs[1].total_iops is "many", which is no number'),
+    (("runs", 0, "total_iops"), float("nan"), "runs[0].total_iops is NaN, which is no number"),
+    (("runs", 0, "jain"), 10**400, f"runs[0].jain is 1{'0' * 78}…, which is no fraction"),
+    (("runs", 0, "scheduler"), 7, "runs[0].scheduler is 7, which is no text"),
+    (("runs", 0, "cgroups"), [], "runs[0].cgroups is [], which is no filled list"),
+    (("where", "kernel"), ["6.1"], 'where.kernel is ["6.1"], which is no text'),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=[said for _, _, said in DAMAGES])
+@pytest.mark.parametrize("schema", ["mqfair.bench/1", "mqfair.bench/2"])
+def test_a_damaged_field_is_named(pair, run, damage, schema):
+    place, value, said = damage
+    document = json.loads(Path(pair[1]).read_text()) | {"schema": schema}
+    *above, last = place
+    functools.reduce(operator.getitem, above, document)[last] = value
+    Path(pair[1]).write_text(json.dumps(document))
+    told = (2, "", f"mqfair: {pair[1]}: a damaged result: {said}: run the bench again\n")
+    for argv in (("compare", *pair), ("report", pair[1], "--csv", "-")):
+        result = run(*argv)
+        assert (result.code, result.out, result.err) == told
+
+
+def test_numbers_beyond_a_ratio_have_none(tmp_path, run):
+    files = [
+        bench(tmp_path / name, totals)
+        for name, totals in (("a", [5e-324, 960.0]), ("b", [1e99, 1e99]), ("c", [5e-324] * 2))
+    ]
+    for others in (files[:2], files[:0:-1], files[2:0:-1]):
+        total = run("compare", *others, "--json").json["figures"][0]
+        assert total["high"] is None
+        assert total["b_has"] == "no interval"

@@ -137,7 +137,7 @@ def test_damaged_recordings(recorded, run, tmp_path):
     bad = tmp_path / "bad.jsonl"
     for damaged, said in (
         ('{"schema": "mqfair.record/1"}\n', "a damaged recording"),
-        (text.replace('"gone"', '"gnoe"'), "a damaged recording ('gone'): record anew"),
+        (text.replace('"gone"', '"gnoe"'), "line 2: disks.nvme0n1.gone is missing: record anew"),
         (text.splitlines()[0] + "\n", "no sample is too few: record for longer"),
     ):
         bad.write_text(damaged)
@@ -146,6 +146,33 @@ def test_damaged_recordings(recorded, run, tmp_path):
         assert said in result.err
     result = run("report", str(recorded), str(recorded), "--csv", "-")
     assert "one recording, or one or two results" in result.err
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "said"),
+    [
+        (1, ('"kernel": "6.1.0-56-amd64"', '"kernel": null'), "kernel is null, which is no text"),
+        (1, ('"started": ', '"started": 1e300, "was": '), "started is 1e+300, which is no time"),
+        (2, ('"ios": ', '"ios": "x", "was": '), 'disks.nvme0n1.ios is "x", which is no count'),
+        (3, ('"at": ', '"at": NaN, "was": '), "at is NaN, which is no number"),
+        (3, ('"disks": ', '"disks": [], "was": '), "disks is [], which is no object"),
+        (4, ('"at": ', "[" * 9999), "no JSON"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_damaged_field_is_named(recorded, run, number, change, said):
+    lines = recorded.read_text().split("\n")
+    lines[number - 1] = lines[number - 1].replace(*change, 1)
+    recorded.write_text("\n".join(lines))
+    result = run("report", str(recorded), "--csv", "-")
+    told = f"mqfair: {recorded}: a damaged recording: line {number}: {said}: record anew\n"
+    assert (result.code, result.out, result.err) == (2, "", told)
+
+
+def test_later_fields_are_left_out(recorded, run):
+    text = recorded.read_text().replace('"kernel"', '"later": 1, "kernel"')
+    recorded.write_text(text)
+    assert run("report", str(recorded), "--csv", "-").code == 0
 
 
 def test_without_matplotlib_the_package_is_named(recorded, run, monkeypatch, tmp_path):

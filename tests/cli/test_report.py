@@ -3,6 +3,8 @@
 
 import html.parser
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -233,3 +235,28 @@ def test_a_result_of_the_first_form_has_no_verdict(tmp_path, run):
     file.write_text(json.dumps(old))
     assert run("report", text, "--out", str(tmp_path / "r.html")).code == 0
     assert Page((tmp_path / "r.html").read_text()).cells[9:18][-1] == "-"
+
+
+@pytest.mark.parametrize("option", ["--out", "--csv"])
+def test_a_result_comes_through_a_pipe(option, tmp_path, run):
+    file = tmp_path / "a.json"
+    bench(file, [100.0])
+    read, write = os.pipe()
+    os.write(write, file.read_bytes())
+    os.close(write)
+    result = run("report", f"/dev/fd/{read}", option, str(tmp_path / "r"))
+    os.close(read)
+    assert (result.code, result.err) == (0, "")
+    assert (tmp_path / "r").stat().st_size
+
+
+def test_a_qualification_needs_no_optional_field(tmp_path, run):
+    one = json.loads(Path(bench(tmp_path / "a.json", [100.0])).read_text())
+    drive = dict.fromkeys(("model", "firmware", "transport", "write_cache", "hardware_depth"))
+    drive |= {"bytes": 1, "rotational": False, "logical_block_bytes": 512, "hardware_queues": 1}
+    found = {
+        "schema": "mqfair.qualify/1", "drive": drive, "kernel": "6.1", "processor": "p", "cpus": 1,
+        "destructive": False, "repeat": 1, "runtime_s": 1, "notes": [], "benches": [one],
+    }  # fmt: skip
+    (tmp_path / "q.json").write_text(json.dumps(found))
+    assert run("report", str(tmp_path / "q.json"), "--out", str(tmp_path / "r.html")).code == 0
