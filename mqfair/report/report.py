@@ -19,6 +19,7 @@ from mqfair.report.compare import (
     document_of,
     figures_of,
     names_of,
+    require_apart,
 )
 from mqfair.report.steps import steps
 from mqfair.text.errors import UsageError
@@ -87,8 +88,9 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("name a file to write: --out HTML or --csv FILE")
     if args.out is not None and Path(args.out).suffix.lower() in PICTURES:
         raise UsageError(f"--out {args.out}: the report is HTML: name a file that ends in .html")
+    require_apart({"--out": args.out, "--csv": args.csv}, args.files)
     for option in ("out", "csv"):
-        require_writable(f"--{option}", getattr(args, option), args.files)
+        require_writable(f"--{option}", getattr(args, option))
     maker = f"`{recording.MAKER}` or `{MAKER}`"
     # A pipe can be read once.
     texts = {name: read_text(name, f"{maker} makes one") for name in args.files[:2]}

@@ -205,3 +205,27 @@ def test_numbers_beyond_a_ratio_have_none(tmp_path, run):
         total = run("compare", *others, "--json").json["figures"][0]
         assert total["high"] is None
         assert total["b_has"] == "no interval"
+
+
+def link_to(path, how):
+    """Another name of @path."""
+    other = path.parent / "link"
+    if how == "hard":
+        other.hardlink_to(path)
+    elif how == "symbolic":
+        other.symlink_to(path)
+    return {"same": path, "dots": f"{path.parent}/../{path.parent.name}/{path.name}"}.get(
+        how, other
+    )
+
+
+@pytest.mark.parametrize("how", ["same", "dots", "hard", "symbolic"])
+@pytest.mark.parametrize("argv", [("compare", "--csv"), ("report", "--csv"), ("report", "--out")])
+def test_a_file_that_is_read_is_not_written(pair, run, argv, how):
+    verb, option = argv
+    before = Path(pair[1]).read_text()
+    name = str(link_to(Path(pair[1]), how))
+    result = run(verb, *pair, option, name)
+    said = f"mqfair: {option} {name}: it is a file that is read: name another file\n"
+    assert (result.code, result.out, result.err) == (2, "", said)
+    assert Path(pair[1]).read_text() == before

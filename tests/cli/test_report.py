@@ -237,6 +237,17 @@ def test_a_result_of_the_first_form_has_no_verdict(tmp_path, run):
     assert Page((tmp_path / "r.html").read_text()).cells[9:18][-1] == "-"
 
 
+@pytest.mark.parametrize("names", [("f", "f"), ("f", "./f"), ("f", "link"), ("-", "-")])
+def test_two_files_are_not_written_to_one_name(names, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = bench(tmp_path / "a.json", [100.0])
+    (tmp_path / "link").symlink_to("f")
+    result = run("report", file, "--out", names[0], "--csv", names[1])
+    said = f"mqfair: --csv {names[1]}: --out writes it, too: name another file\n"
+    assert (result.code, result.out, result.err) == (2, "", said)
+    assert not (tmp_path / "f").exists()
+
+
 @pytest.mark.parametrize("option", ["--out", "--csv"])
 def test_a_result_comes_through_a_pipe(option, tmp_path, run):
     file = tmp_path / "a.json"
