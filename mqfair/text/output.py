@@ -41,9 +41,10 @@ def print_json(value: object) -> None:
 
 
 def read_text(name: str, remedy: str) -> str:
-    """The text of the file @name, in UTF-8. Raises UsageError with the reason and @remedy."""
+    """The text of the file @name, in UTF-8. Windows puts a byte order mark before it, which is left
+    out. Raises UsageError with the reason and @remedy."""
     try:
-        return Path(name).read_text(encoding="utf-8")
+        return Path(name).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "no text"
         raise UsageError(f"{name}: {reason}: {remedy}") from error

@@ -207,6 +207,11 @@ def test_numbers_beyond_a_ratio_have_none(tmp_path, run):
         assert total["b_has"] == "no interval"
 
 
+def test_a_byte_order_mark_is_left_out(pair, run):
+    Path(pair[0]).write_text(Path(pair[0]).read_text(), encoding="utf-8-sig")
+    assert run("compare", *pair).code == 0
+
+
 def link_to(path, how):
     """Another name of @path."""
     other = path.parent / "link"

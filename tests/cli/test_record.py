@@ -169,9 +169,9 @@ def test_a_damaged_field_is_named(recorded, run, number, change, said):
     assert (result.code, result.out, result.err) == (2, "", told)
 
 
-def test_later_fields_are_left_out(recorded, run):
+def test_a_byte_order_mark_and_later_fields_are_left_out(recorded, run):
     text = recorded.read_text().replace('"kernel"', '"later": 1, "kernel"')
-    recorded.write_text(text)
+    recorded.write_text(text, encoding="utf-8-sig")
     assert run("report", str(recorded), "--csv", "-").code == 0
 
 
