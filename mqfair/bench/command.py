@@ -25,7 +25,7 @@ from rich.text import Text
 from lab.tree import UML
 from mqfair.bench import device as devices
 from mqfair.bench import jobfile, replays, report, resume, session, ssd
-from mqfair.bench.plan import HOST, PLAN, SEVERAL_SCHEMA, SIM, TIMELINES_SCHEMA, VM
+from mqfair.bench.plan import HOST, SEVERAL_SCHEMA, SIM, TIMELINES_SCHEMA, VM
 from mqfair.bench.result import document
 from mqfair.bench.simulated import scene_file
 from mqfair.bench.simulated import session as simulation
@@ -413,11 +413,11 @@ def _raw_folder(kept: str | None, resumed: bool, drives: int) -> Iterator[Path]:
 
 def _require_resumable(path: Path, resumed: bool, drives: int) -> None:
     """Raises UsageError unless a bench of so many drives has begun in the folder @path."""
-    begun = len([one for one in _places(path, drives) if (one / PLAN).exists()])
+    begun = len([one for one in _places(path, drives) if resume.has_begun(one)])
     if not resumed:
         more = " or add --resume" if begun else ""
         raise UsageError(f"--raw {path}: exists and is not empty: name a new folder{more}")
-    if not begun or (drives > 1 and (path / PLAN).exists()):
+    if not begun or (drives > 1 and resume.has_begun(path)):
         raise UsageError(
             f"--resume: no bench with as many drives has begun in {path}: name its folder"
         )

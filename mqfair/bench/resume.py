@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """A bench that was ended before its last run, and goes on in the folder of its raw results.
 
-The folder has the plan, and a folder for each run. A run is finished once its record is there,
-which the runner writes last and in one step. So a bench can go on after an interruption, after a
-failure, and after a machine that was switched off. The plan must be the same but for the number of
-repeats: a greater one adds runs behind the others.
+The folder has the plan, and a folder for each run. A run is finished once its record is there and
+whole: the runner writes it last and in one step, but a power cut may leave an empty file. So a
+bench can go on after an interruption, after a failure, and after a machine that was switched off.
+The plan must be the same but for the number of repeats: a greater one adds runs behind the others.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mqfair.bench.plan import PLAN, RECORD, Plan, write_plan
+from mqfair.manual.json_check import parse
 from mqfair.text.errors import UsageError
 
 # The options that a part of the plan comes from.
@@ -37,7 +38,7 @@ _LOST = "kernel-lost.log"
 
 def finished(folder: Path) -> int:
     """The number of finished runs in the folder of raw results."""
-    return len(list(folder.glob(f"[0-9]*/{RECORD}")))
+    return sum(_document(path) is not None for path in folder.glob(f"[0-9]*/{RECORD}"))
 
 
 def run_folder(folder: Path, number: int) -> Path:
@@ -45,32 +46,59 @@ def run_folder(folder: Path, number: int) -> Path:
 
 
 def is_finished(folder: Path, number: int) -> bool:
-    return (run_folder(folder, number) / RECORD).exists()
+    return _document(run_folder(folder, number) / RECORD) is not None
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether a bench has begun in @folder, perhaps one with a plan that a user has deleted."""
+    return (folder / PLAN).exists() or finished(folder) > 0
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    """The document @path; None if it is absent or damaged. One that was cut short is no JSON."""
+    try:
+        found = parse(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _before(path: Path, what: str) -> dict[str, Any] | None:
+    """The document @path, which has @what of the part before; None if it is absent. A damaged one
+    is as good as absent if no run is finished. Otherwise it raises UsageError."""
+    found = _document(path)
+    if found is None and path.exists() and finished(path.parent):
+        raise UsageError(
+            f"--resume: {path} is damaged, so {what} of the finished runs is not known: delete the"
+            " file if it is the same now, or use a new folder"
+        )
+    return found
 
 
 def begin(plan: Plan, folder: Path) -> None:
     """Writes @plan to @folder. If a bench has begun there, it must be the same one, and its
     unfinished runs are removed. Raises UsageError for another one."""
-    file = folder / PLAN
-    if not file.exists():
-        write_plan(plan, file)
-        return
-    differing = _differing(json.loads(file.read_text()), plan)
+    before = _before(folder / PLAN, "the command line")
+    differing = _differing(before, plan) if before else []
     if differing:
         raise UsageError(
             f"--resume: the bench in {folder} had another value of {', '.join(differing)}: use the"
             " same command line, or a new folder"
         )
-    write_plan(plan, file)
+    machine_before(folder)
+    # In one step: a full disk leaves the plan as it was.
+    partial = folder / f"{PLAN}.new"
+    write_plan(plan, partial)
+    partial.rename(folder / PLAN)
     for one in folder.glob("[0-9]*"):
-        if not (one / RECORD).exists():
+        if _document(one / RECORD) is None:
             shutil.rmtree(one)
 
 
 def _differing(before: Mapping[str, Any], plan: Plan) -> list[str]:
     now = json.loads(json.dumps(dataclasses.asdict(plan)))
-    found = [words for name, words in _OPTIONS.items() if before[name] != now[name]]
-    return [*found, "--repeat"] if before["repeat"] > plan.repeat else found
+    found = [words for name, words in _OPTIONS.items() if before.get(name) != now[name]]
+    return [*found, "--repeat"] if before.get("repeat", 0) > plan.repeat else found
 
 
 def keep_log(folder: Path) -> None:
@@ -94,10 +122,9 @@ def log_is_missing(folder: Path) -> bool:
 
 
 def machine_before(folder: Path) -> Mapping[str, Any] | None:
-    """The record of the machine that an earlier part of the bench left in @folder."""
-    path = folder / "machine.json"
-    found: Mapping[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
-    return found
+    """The record of the machine that an earlier part of the bench left in @folder. Raises
+    UsageError for a damaged one."""
+    return _before(folder / "machine.json", "the machine")
 
 
 def require_same_machine(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

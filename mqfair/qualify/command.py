@@ -15,7 +15,7 @@ from typing import Any
 from mqfair.bench import command as bench
 from mqfair.bench import device, resume, session
 from mqfair.bench.iocost import QOS_FILE
-from mqfair.bench.plan import HOST, PLAN
+from mqfair.bench.plan import HOST
 from mqfair.bench.result import document
 from mqfair.bench.runner import SCHEDULER_MODULES
 from mqfair.bench.variant import IOCOST, NONE, is_ours, parse_variants, scheduler_of
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
     session.check(request)
     folder = Path(args.out or f"mqfair-qualify-{disk.name}")
     runs = _runs_folder(folder, resumed=args.resume)
-    if args.destructive and not (runs / PLAN).exists():
+    if args.destructive and not resume.has_begun(runs):
         _fill(request, disk)
     ending = None
     try:
@@ -134,7 +134,7 @@ def _runs_folder(folder: Path, *, resumed: bool) -> Path:
     """The folder of the runs, made if it is absent. Raises UsageError if the command line and the
     folder disagree on whether a qualification has begun."""
     runs = folder / RUNS
-    begun = (runs / PLAN).exists()
+    begun = resume.has_begun(runs)
     if resumed and not begun:
         raise UsageError(f"--resume: nothing has begun in {folder}: name its folder with --out")
     if begun and not resumed:

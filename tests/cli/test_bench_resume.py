@@ -2,6 +2,7 @@
 """A bench that goes on after it was ended, and one of several drives."""
 
 import dataclasses
+import errno
 import json
 
 import pytest
@@ -158,6 +159,61 @@ def test_where_a_bench_cannot_go_on(bench, guest, tmp_path):
     assert "no bench with as many drives has begun in" in several.err
 
 
+CUT = ["", "{", "null", '{"case": "four", "sched', "\0" * 64]
+
+
+@pytest.mark.parametrize("text", CUT)
+def test_a_run_with_a_damaged_record_is_made_again(bench, guest, tmp_path, text):
+    bench("--repeat", "2")
+    (tmp_path / "raw/001/run.json").write_text(text)
+    guest.made.clear()
+    again = bench("--repeat", "2", "--resume")
+    assert (again.code, guest.made) == (0, [(1, 1)])
+    assert "4 runs, of which 3 are finished" in again.err
+
+
+@pytest.mark.parametrize("text", CUT)
+@pytest.mark.parametrize(
+    ("name", "what"), [("plan.json", "the command line"), ("machine.json", "the machine")]
+)
+def test_a_damaged_file_of_all_runs_is_named(bench, guest, tmp_path, name, what, text):  # noqa: PLR0917
+    guest.ends = 3
+    bench("--repeat", "2")
+    file = tmp_path / "raw" / name
+    file.write_text(text)
+    guest.made.clear()
+    said = bench("--repeat", "2", "--resume")
+    assert (said.code, guest.made, file.read_text()) == (2, [], text)
+    assert said.err.splitlines()[-1] == (
+        f"mqfair: --resume: {file} is damaged, so {what} of the finished runs is not known: delete"
+        " the file if it is the same now, or use a new folder"
+    )
+    file.unlink()
+    assert (bench("--repeat", "2", "--resume").code, guest.made) == (0, [(1, 3)])
+    assert json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("name", ["plan.json", "machine.json"])
+def test_a_damaged_file_without_a_finished_run_is_made_again(bench, guest, tmp_path, name):
+    guest.ends = 0
+    bench()
+    (tmp_path / "raw" / name).write_text("{")
+    assert (bench("--resume").code, len(guest.made)) == (0, 2)
+
+
+def test_a_full_disk_leaves_the_plan_as_it_was(bench, guest, tmp_path, monkeypatch):
+    bench("--repeat", "1")
+    before = (tmp_path / "raw/plan.json").read_text()
+
+    def write(_plan, path):
+        path.write_text("")
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(resume, "write_plan", write)
+    assert bench("--repeat", "2", "--resume").code == 1
+    assert (tmp_path / "raw/plan.json").read_text() == before
+
+
 # -- the runner
 
 
@@ -310,6 +366,10 @@ def test_the_runs_of_the_simulator_go_on(run, tmp_path, monkeypatch):
     assert figures == {"flows": {}, "pressure": {}}
     assert simulated._play(asked, scene, one, play, folder, traces={}) == figures
     assert len(played) == 1
+    (folder / "run.json").write_text("{")
+    resume.begin(session.plan_for(asked), tmp_path)
+    assert simulated._play(asked, scene, one, play, folder, traces={}) == figures
+    assert len(played) == 2
     other = dataclasses.replace(asked, seed=5)
     with pytest.raises(UsageError, match=r"--resume: the run in .* had another description"):
         simulated._play(other, scene, one, play, folder, traces={})
