@@ -9,11 +9,9 @@ import argparse
 import csv
 import json
 import math
-import os
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from mqfair.bench import plan
@@ -305,26 +303,6 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     add_json_argument(parser)
 
 
-def require_apart(outputs: Mapping[str, str | None], inputs: Sequence[str]) -> None:
-    """Raises UsageError if one of @outputs, by option, would be written over a file that is read,
-    or over another of them."""
-    taken = dict.fromkeys(inputs, "it is a file that is read")
-    for option, name in outputs.items():
-        for other, why in taken.items():
-            if name is not None and _same_file(name, other):
-                raise UsageError(f"{option} {name}: {why}: name another file")
-        if name is not None:
-            taken[name] = f"{option} writes it, too"
-
-
-def _same_file(name: str, other: str) -> bool:
-    try:
-        return Path(name).samefile(other)
-    except OSError:
-        # One of them is absent. Path.resolve() fails for a loop of links.
-        return os.path.realpath(name) == os.path.realpath(other)
-
-
 def _cells(figure: Figure) -> list[str]:
     interval = "-"
     if figure.low is not None and figure.high is not None:
@@ -365,8 +343,7 @@ def _write_csv(name: str, found: Sequence[Figure]) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    require_apart({"--csv": args.csv}, (args.a, args.b))
-    require_writable("--csv", args.csv)
+    require_writable("--csv", args.csv, (args.a, args.b))
     pairs = pairs_of(load_benches(args.a), load_benches(args.b))
     found: list[Figure] = []
     notes: list[str] = []

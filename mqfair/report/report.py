@@ -19,11 +19,10 @@ from mqfair.report.compare import (
     document_of,
     figures_of,
     names_of,
-    require_apart,
 )
 from mqfair.report.steps import steps
 from mqfair.text.errors import UsageError
-from mqfair.text.output import open_output, print_json, read_text, require_writable
+from mqfair.text.output import open_output, print_json, read_text, require_outputs
 from mqfair.watch import recording
 from mqfair.watch.recording import Recording
 from mqfair.watch.sample import Use
@@ -88,9 +87,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("name a file to write: --out HTML or --csv FILE")
     if args.out is not None and Path(args.out).suffix.lower() in PICTURES:
         raise UsageError(f"--out {args.out}: the report is HTML: name a file that ends in .html")
-    require_apart({"--out": args.out, "--csv": args.csv}, args.files)
-    for option in ("out", "csv"):
-        require_writable(f"--{option}", getattr(args, option))
+    require_outputs({"--out": args.out, "--csv": args.csv}, args.files)
     maker = f"`{recording.MAKER}` or `{MAKER}`"
     # A pipe can be read once.
     texts = {name: read_text(name, f"{maker} makes one") for name in args.files[:2]}
