@@ -252,8 +252,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if PRIVATE.is_dir():
         sys.path.insert(0, str(PRIVATE))
     _allow_all_names()
-    # A number of any length is read, and refused by its range.
-    sys.set_int_max_str_digits(0)
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except UsageError as error:

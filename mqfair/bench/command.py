@@ -43,6 +43,7 @@ from mqfair.bench.variant import (
 )
 from mqfair.machine.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.numbers import is_number
 from mqfair.text.output import require_outputs
 from mqfair.tune.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
 
@@ -350,7 +351,7 @@ def _calibrate_s(args: argparse.Namespace) -> int | None:
 
 def number(option: str, text: str, least: int, most: int) -> int:
     """The number @text; raises UsageError."""
-    if not text.isdecimal() or not least <= int(text) <= most:
+    if not is_number(text, least, most):
         raise UsageError(f"{option} {text}: use a number in {least}..{most}")
     return int(text)
 

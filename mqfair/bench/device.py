@@ -21,6 +21,7 @@ from mqfair.bench import ssd
 from mqfair.machine.blockdev import find_disk, find_disks, is_pattern
 from mqfair.machine.fs import Fs, describe
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.numbers import is_number
 
 # 64 slots of 16 ms give 4000 I/O per second, so the device is the bottleneck and not an emulated
 # CPU. The queues share the slots, as in real drives. With slots per queue, a full queue could not
@@ -162,7 +163,7 @@ def _null_parameters(text: str, rest: str) -> dict[str, int]:
         if name in found:
             raise UsageError(f"--device {text}: {name} is given twice: give it once")
         least, most = NULL_PARAMETERS[name]
-        if not value.isdecimal() or not least <= int(value) <= most:
+        if not is_number(value, least, most):
             raise UsageError(f"--device {text}: {name}={value}: use a number in {least}..{most}")
         found[name] = int(value)
     return found

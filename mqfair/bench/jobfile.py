@@ -23,6 +23,7 @@ from mqfair.bench.fio_keys import (
     is_off,
 )
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 from mqfair.text.output import nearest, shortened
 
 WEIGHT_MIN = 1
@@ -332,7 +333,7 @@ def _weight(option: Option | None, path: str) -> int:
     if option is None:
         return WEIGHT_DEFAULT
     text = option.value or ""
-    if not text.isdecimal() or not WEIGHT_MIN <= int(text) <= WEIGHT_MAX:
+    if not is_number(text, WEIGHT_MIN, WEIGHT_MAX):
         raise UsageError(
             f"{path}:{option.line}: cgroup_weight={text} is not a weight:"
             f" use {WEIGHT_MIN}..{WEIGHT_MAX}"

@@ -20,6 +20,7 @@ from mqfair.bench.fio_keys import ABSORBED, REPLACED
 from mqfair.bench.jobfile import RW_KEYS, Job, JobFile, Option
 from mqfair.bench.plan import Case, PlannedJob
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 from mqfair.traces.replay import Extent, Replay, deal, measured, require_inside
 
 READ_IOLOG = "read_iolog"
@@ -137,7 +138,7 @@ def _number(option: Option | None, path: str, least: int, most: int, plain: int)
     if option is None:
         return plain
     text = option.value or ""
-    if not text.isdecimal() or not least <= int(text) <= most:
+    if not is_number(text, least, most):
         raise UsageError(f"{path}:{option.line}: {option}: use a number in {least}..{most}")
     return int(text)
 

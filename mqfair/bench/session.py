@@ -66,6 +66,7 @@ from mqfair.machine.blockdev import NR_REQUESTS_MAX, find_disk
 from mqfair.machine.fs import Fs
 from mqfair.machine.signals import interrupted_once
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.numbers import is_number
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = "mqfair.bench.runner"
@@ -614,7 +615,7 @@ def _number(job: PlannedJob, name: str) -> float:
     """The value of option @name; infinite if it is an expression that only fio can evaluate."""
     found = [text for key, _, text in (one.partition("=") for one in job.options) if key == name]
     text = found[-1] if found else "1"
-    return int(text) if text.isdecimal() else math.inf
+    return int(text) if is_number(text, 0, 1 << 64) else math.inf
 
 
 def _short_of_tags(folder: Path, results: Sequence[CaseResult]) -> Iterator[str]:

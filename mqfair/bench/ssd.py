@@ -15,6 +15,7 @@ from mqfair.drives import model_file
 from mqfair.machine.cgroup import Cgroup
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.numbers import is_number
 
 MODULE = "mqfair-ssd"
 PATH = "/dev/ssd-bench"
@@ -122,7 +123,7 @@ def _value(text: str, name: str, value: str) -> str:
     if name in _NUMBERS or name == FETCH:
         least, most = _NUMBERS.get(name, (1, _FETCH_MOST))
         number = value.removesuffix("%") if name == "fill" else value
-        if not number.isdecimal() or not least <= int(number) <= most:
+        if not is_number(number, least, most):
             raise UsageError(f"--device {text}: {name}={value}: use a number in {least}..{most}")
         return number
     if name == PARTS:

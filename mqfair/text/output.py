@@ -94,7 +94,7 @@ def same_file(a: str | Path, b: str | Path) -> bool:
     try:
         return Path(a).samefile(b)
     except OSError:
-        return Path(a).resolve() == Path(b).resolve()
+        return os.path.realpath(a) == os.path.realpath(b)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 from mqfair.machine.blockdev import Disk, all_disks, find_disks
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.numbers import is_number
 from mqfair.text.output import print_json, require_writable
 from mqfair.watch import exposition
 from mqfair.watch.drives import seconds_of
@@ -74,7 +75,7 @@ def address_of(text: str) -> tuple[str, int]:
     host = host.strip("[]")
     if host == "localhost":
         host = "127.0.0.1"
-    if not port.isascii() or not port.isdecimal() or int(port) > 65535:
+    if not is_number(port, 0, 65535):
         raise UsageError(f"--listen {text}: write ADDRESS:PORT, such as 127.0.0.1:{PORT}")
     try:
         loopback = ipaddress.ip_address(host).is_loopback

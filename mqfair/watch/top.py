@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 from mqfair.text.output import paint
 from mqfair.watch.drives import (
     add_device_arguments,
@@ -121,7 +122,7 @@ def main(args: argparse.Namespace) -> int:
 def _levels(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+    if not is_number(text, 1, 1 << 64):
         raise UsageError(f"--levels {text}: use a number from 1 on, as --levels 2")
     return int(text)
 

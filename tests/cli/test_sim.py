@@ -817,16 +817,35 @@ def test_the_files_are_written_though_nobody_reads_the_text(built, job, tmp_path
     assert done.returncode == expected.get(gone, 0)
 
 
+@pytest.mark.parametrize(
+    ("place", "argv"),
+    [
+        ("--repeat", ("--repeat", "9" * 5000)),
+        ("--cpus", ("--cpus", "9" * 5000)),
+        ("--device", ("--device", f"ssd:size_mb={'9' * 5000}")),
+        ("--device", ("--device", f"null:submit_queues={'9' * 5000}")),
+        ("{job}:3: cgroup_weight", ()),
+    ],
+)
+def test_a_number_of_any_length_is_refused_by_its_range(tmp_path, capsys, place, argv):
+    job = tmp_path / "j.fio"
+    job.write_text(f"[a]\ncgroup=a\ncgroup_weight={100 if argv else '9' * 5000}\nrw=randread\n")
+    code, _, said = run(capsys, str(job), *argv)
+    assert code == 2
+    assert said.startswith(f"mqfair: {place.format(job=job)}")
+    assert said.count("\n") == 1
+
+
 def test_a_full_disk_names_the_file(built, job, capsys, monkeypatch, tmp_path):
     def full(path, text):
-        assert path.name == "plan.json"
+        assert path.name == "plan.json.new"
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(fiocheck, "check", lambda _job: None)
     monkeypatch.setattr(Path, "write_text", full)
     code, _, said = run(capsys, job, "--schedulers", "none", "--raw", str(tmp_path / "raw"))
     assert (code, said.splitlines()[-1]) == (
-        1, f"mqfair: cannot write {tmp_path}/raw/plan.json: No space left on device: it is"
+        1, f"mqfair: cannot write {tmp_path}/raw/plan.json.new: No space left on device: it is"
         " incomplete: free space, or name another file",
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from mqfair.bench.fio_keys import ABSORBED, REFUSED, REPLACED, WITHOUT_EFFECT, w
 from mqfair.bench.jobfile import Job, JobFile, Option
 from mqfair.bench.simulated.drive import Drive
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 from mqfair.traces.replay import Replay
 
 # The part of writes in a thousand, and whether places are in order.
@@ -456,7 +457,7 @@ class _Reader:
         if len(pairs) > _SIZES_MOST:
             raise self._wrong(option, f"use at most {_SIZES_MOST} sizes")
         given = [percent for _, _, percent in pairs if percent]
-        if not all(one.isdecimal() and int(one) <= 100 for one in given):
+        if not all(is_number(one, 0, 100) for one in given):
             raise self._wrong(option, "write SIZE/PERCENT:SIZE/PERCENT..., such as 4k/60:64k/40")
         total, open_ones = sum(map(int, given)), len(pairs) - len(given)
         if total > 100 or (not open_ones and total != 100):
@@ -549,7 +550,7 @@ class _Reader:
 
     def _number(self, option: Option, least: int, most: int) -> int:
         text = option.value or ""
-        if not text.isdecimal() or not least <= int(text) <= most:
+        if not is_number(text, least, most):
             raise self._wrong(option, f"use a number in {least}..{most}")
         return int(text)
 
@@ -562,7 +563,7 @@ class _Reader:
     def _extent(self, option: Option) -> int:
         """Bytes of the drive, given as such or as a percentage, in whole pages."""
         text = option.value or ""
-        if text.endswith("%") and text[:-1].isdecimal() and int(text[:-1]) <= 100:
+        if text.endswith("%") and is_number(text[:-1], 0, 100):
             return self._drive.bytes * int(text[:-1]) // 100 // _PAGE * _PAGE
         found = _plain_bytes(text)
         if found is None:

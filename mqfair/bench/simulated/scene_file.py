@@ -15,6 +15,7 @@ from pathlib import Path
 from mqfair.bench import jobfile
 from mqfair.bench.jobfile import Group, Job, JobFile, Section
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 
 _REPLACED = ("scheduler", "set", "seed", "series", "audit")
 _RUN_MS_DEFAULT = 1000
@@ -107,7 +108,7 @@ def _kept(line: str, place: str, copies: dict[str, str]) -> str:
 
 def _is_wrong_seed(words: Sequence[str]) -> bool:
     """Such a line stays, so that sim-run names it."""
-    return words[0] == "seed" and not (len(words) == 2 and words[1].isdecimal())
+    return words[0] == "seed" and not (len(words) == 2 and is_number(words[1], 0, 1 << 64))
 
 
 def traces(scene: SceneFile) -> Iterator[str]:
@@ -116,7 +117,7 @@ def traces(scene: SceneFile) -> Iterator[str]:
 
 
 def _number(word: str, otherwise: int) -> int:
-    return int(word) if word.isdecimal() else otherwise
+    return int(word) if is_number(word, 0, 1 << 64) else otherwise
 
 
 def _job(name: str, run_ms: int) -> Job:
