@@ -48,6 +48,11 @@ LOOK_S = 0.01
 # The longest time in which the device serves no request of the tenant. One page is due every 25 ms.
 STILL_MOST_S = 0.2
 
+SWAPPERS = 4
+LEAVE_S = 1.0
+# A task that sleeps for I/O cannot be killed. Each looks again after 0.1 s.
+GONE_MOST_S = 10.0
+
 DIRECTORIES = 5000
 READERS = 2 * SLOTS
 MEASURED_S = 5.0
@@ -69,6 +74,18 @@ for line in sys.stdin:
         array[4096 * chance.randrange(pages)] = 2
         longest = max(longest, time.monotonic() - before)
     print(longest, flush=True)
+"""
+
+# It writes to swap, and never reads from there.
+WRITER = f"""
+import mmap, sys
+array = mmap.mmap(-1, {MEMORY_MAX}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+print("ready", flush=True)
+sys.stdin.readline()
+while True:
+    for place in range(0, {MEMORY_MAX}, 4096):
+        array[place] = 1
+    array.madvise(mmap.MADV_DONTNEED)
 """
 
 # The order is random, so that no task finds what another one has read. `stat` reads an inode. A
@@ -189,6 +206,31 @@ def test_pages_come_in_while_others_go_out(scheduler: str) -> None:
     assert pages["rios"] > FAULTS / 5, "few pages came in"
     assert pages["wios"] >= WRITTEN_LEAST, "few pages went out"
     assert still < STILL_MOST_S
+
+
+def test_tasks_that_swap_go_on_without_the_cgroup() -> None:
+    """The write of the task that goes first counts for the parent, and wakes no other task."""
+    with (
+        NullBlk(**SWAP) as disk,
+        tenants(light=LIGHT, heavy=HEAVY) as (light, heavy),
+        scheduled(disk, "mqfq"),
+        swap_on(disk, light),
+        contextlib.ExitStack() as stack,
+    ):
+        disk.set_queue("nr_requests", TAGS)
+        swappers = [stack.enter_context(program(light, WRITER)) for _ in range(SWAPPERS)]
+        load = stack.enter_context(Load(disk, [heavy], **READS))
+        load.goes_on(10 * TAGS)
+        for one in swappers:
+            go_on(one)
+        time.sleep(LEAVE_S)
+        write("/sys/fs/cgroup/cgroup.subtree_control", "-io")
+        try:
+            for one in swappers:
+                one.kill()
+                one.wait(timeout=GONE_MOST_S)
+        finally:
+            write("/sys/fs/cgroup/cgroup.subtree_control", "+io")
 
 
 @contextlib.contextmanager
