@@ -33,23 +33,21 @@ static void lane_append(struct lane_list *l, struct budget_lane *lane)
 	l->tail = lane;
 }
 
-static void lane_prepend(struct lane_list *l, struct budget_lane *lane)
-{
-	lane->next = l->head;
-	if (!l->head)
-		l->tail = lane;
-	l->head = lane;
-}
-
-/* Puts a lane with requests behind the others, or before them if its flow is a donor. */
+/* Puts a lane with requests behind the others of donors, or of flows that are none. */
 static void lane_add(struct budget_queue *bq, struct budget_lane *lane, u64 now)
 {
-	struct lane_list *runnable = &bq->runnable[lane->domain];
+	struct lane_list *lanes =
+		round_is_donor(lane->flow, now) ? bq->donors : bq->runnable;
 
-	if (round_is_donor(lane->flow, now))
-		lane_prepend(runnable, lane);
-	else
-		lane_append(runnable, lane);
+	lane_append(&lanes[lane->domain], lane);
+}
+
+/* The lanes of @domain of which one goes next. */
+static struct lane_list *next_lanes(struct budget_queue *bq, u32 domain)
+{
+	if (unlikely(bq->donors[domain].head))
+		return &bq->donors[domain];
+	return &bq->runnable[domain];
 }
 
 static struct budget_lane *lane_take(struct lane_list *l)
@@ -121,13 +119,13 @@ static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
 	struct budget_queue *bq = budget_queue_of(q);
 	struct budget_lane *lane;
 
-	while ((lane = bq->runnable[domain].head)) {
+	while ((lane = next_lanes(bq, domain)->head)) {
 		struct budget_flow *bf = budget_flow_of(lane->flow);
 
 		if (credit_may_spend(&bf->credit) || q->drain ||
 		    round_announce(b, bf, q->index, now, wake))
 			break;
-		lane_append(&bq->exhausted, lane_take(&bq->runnable[domain]));
+		lane_append(&bq->exhausted, lane_take(next_lanes(bq, domain)));
 	}
 	return lane;
 }
@@ -178,7 +176,7 @@ static void rotate_domain(const struct budget *b, struct budget_queue *bq,
 static void rotate_lane(struct budget *b, struct budget_queue *bq,
 			struct budget_lane *lane, u64 now)
 {
-	lane_take(&bq->runnable[lane->domain]);
+	lane_take(next_lanes(bq, lane->domain));
 	io_list_take(&lane->fifo);
 	if (lane->fifo.head)
 		lane_add(bq, lane, now);

@@ -21,7 +21,8 @@
  * domain.
  *
  * Dispatch on a queue touches that queue, its lanes, the credit line of each
- * flow that it looks at, and the slots.  Lanes of flows in credit take turns.
+ * flow that it looks at, and the slots.  Lanes of flows in credit take turns: those of
+ * donors first (see below), then the others.
  * A lane of an exhausted flow is put aside until a refill.
  *   - Urgent and requeued requests (IO_URGENT) pass all others, without credit
  *     and up to a bound (core/urgent.h).
@@ -51,8 +52,8 @@
  * *donors* for eight periods.  No round waits for a donor.  In return its requests go
  * before those of the others: in a queue, and for a slot if the parts of the queues would
  * give it less (ranks of slots.h).  The others spend grants that they have because of
- * donors, so nothing but this order keeps a donor's share.  It ends with the donor's
- * credit, so the donor cannot take more than its share by it.
+ * donors, so nothing but this order keeps a donor's share.  The order ends with the
+ * donor's credit, so a donor cannot take more than its share by it.
  *
  *	Weights 100 and 1000, D = 64.  The second flow keeps 64 requests, some of them
  *	on their way at any moment.  So it may be a donor, and the first flow is in credit
@@ -247,6 +248,7 @@ struct lane_list {
 struct budget_queue {
 	/* Q: lanes of flows that had credit, or were not looked at yet */
 	struct lane_list runnable[BUDGET_DOMAINS];
+	struct lane_list donors[BUDGET_DOMAINS];	/* Q: the same, of donors */
 	struct lane_list exhausted;	/* Q: lanes put aside */
 	u64 seen;		/* Q: of `grants` */
 	u32 domain;		/* Q: the one that has its turn */

@@ -309,7 +309,8 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 	for (domain = 0; domain < budget(s)->ops->nr_domains; domain++) {
 		threads_check(!slots_forgot(&budget(s)->slots[domain],
 					    q->index));
-		runnable += requests_in(bq->runnable[domain].head);
+		runnable += requests_in(bq->runnable[domain].head) +
+			    requests_in(bq->donors[domain].head);
 	}
 	threads_check(runnable + requests_in(bq->exhausted.head) +
 			      requests_from(q->to_adopt.head) ==

@@ -274,7 +274,7 @@ static void check_queue(const struct scenario *s, u32 queue)
 		check_lane(s, lane, queue);
 	for (i = 0; i < budget(s)->ops->nr_domains; i++) {
 		threads_check(!slots_forgot(&budget(s)->slots[i], queue));
-		runnable |= bq->runnable[i].head != NULL;
+		runnable |= bq->runnable[i].head || bq->donors[i].head;
 	}
 	if (runnable)
 		threads_check(s->queue[queue].state == DISPATCH_NO_SLOT);

@@ -142,7 +142,8 @@ static void check_lanes(struct host *h, const struct host_queue *hq)
 			      count_fifo(hq->q.passing.head);
 
 	for (domain = 0; domain < b->ops->nr_domains; domain++)
-		counted += count_lanes(bq->runnable[domain].head);
+		counted += count_lanes(bq->runnable[domain].head) +
+			   count_lanes(bq->donors[domain].head);
 	if (counted != hq->waiting)
 		host_fail(h,
 			  "%llu ns: %u ios wait in queue %u, its lanes have %u",
@@ -158,7 +159,8 @@ static void check_waiting(struct host *h, const struct host_queue *hq)
 
 	check_exhausted(h, bq->exhausted.head);
 	for (domain = 0; domain < b->ops->nr_domains; domain++) {
-		runnable |= bq->runnable[domain].head != NULL;
+		runnable |= bq->runnable[domain].head ||
+			    bq->donors[domain].head;
 		forgot |= slots_forgot(&b->slots[domain], hq->q.index);
 	}
 	if (runnable && hq->q.state != DISPATCH_NO_SLOT)

@@ -65,6 +65,29 @@ TEST(donors_go_first)
 	scenario_deinit();
 }
 
+/* Two donors with two requests each: one of each in turn, before the other flow. */
+TEST(donors_take_turns)
+{
+	struct hooks *s = &scenario;
+	struct io *io[5];
+	u32 i;
+
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, DEPTH);
+	hooks_read(s, 0, s->flow[0]);
+	for (i = 0; i < 4; i++) {
+		budget_flow_of(s->flow[1 + i / 2])->donor_until_ns =
+			s->now + PERIOD;
+		hooks_read(s, 0, s->flow[1 + i / 2]);
+	}
+	for (i = 0; i < 5; i++) {
+		io[i] = hooks_next(s, 0);
+		assert_ptr_equal(io[i]->flow, s->flow[i < 4 ? 1 + i % 2 : 0]);
+	}
+	for (i = 0; i < 5; i++)
+		hooks_complete(s, io[i]);
+	scenario_deinit();
+}
+
 /*
  * Queue 0 has sent @io[], @depth of them, which have all slots.  Queue 1 waits for a slot,
  * and is the next in the ring.  Queue 2 waits as well, with an io of a donor.
