@@ -43,17 +43,18 @@
  * Then it hands the tag out again.  limit_tick() does the same for a task that
  * migrates later.
  *
- * A task sleeps without a timeout, so the kernel reports one that waits for two
- * minutes as it does for any other.
+ * A task that waits for a tag sleeps without a timeout, so the kernel reports one that
+ * waits for two minutes as it does for any other.
  *
  * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py,
- * tests/vm/test_wide.py.
+ * tests/vm/test_wide.py, tests/vm/test_urgent.py.
  */
 #include "limit.h"
 
 #include "cgroup.h"
 
 enum {
+	/* A task that swaps looks so often.  Long against a write, short for a user. */
 	SWAP_LOOK_MS = 100,
 };
 
