@@ -80,7 +80,7 @@ def _require_outputs(args: argparse.Namespace, asked: Sequence[session.Request])
     read."""
     for option in ("picture", "cdf"):
         name = getattr(args, option)
-        if name is not None and Path(name).suffix not in _PICTURES:
+        if name is not None and Path(name).suffix.lower() not in _PICTURES:
             raise UsageError(
                 f"--{option} {name}: the ending names the format: use .png, .svg or .pdf"
             )
@@ -143,7 +143,7 @@ def _with_schedulers(one: session.Request) -> session.Request:
 
 
 def _show(args: argparse.Namespace, outcomes: Sequence[session.Outcome], *, several: bool) -> None:
-    """Writes the files, and then prints the tables, whose reader may have gone away."""
+    """Writes the files, and then prints the tables: a pager may have gone away."""
     try:
         _write(args, outcomes, several=several)
     finally:
@@ -190,7 +190,7 @@ def _drawing(option: str, name: str) -> Iterator[None]:
     except OSError as error:
         raise Failure(f"cannot write {name}: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"{option} {name}: {error}: use .png, .svg or .pdf") from error
+        raise Failure(f"{option} {name}: cannot draw: {error}") from error
 
 
 def _draw(outcomes: Sequence[session.Outcome], name: str) -> None:
@@ -273,7 +273,7 @@ _OF_SCENES = ("device", "cpus", "sockets", "request_ns", "priced", "runtime", "s
 
 def _job(args: argparse.Namespace, runtime_s: float | None) -> jobfile.JobFile:
     path = Path(args.job)
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if args.on == SIM and path.exists() and not path.is_file() and not path.is_dir():
         raise UsageError(f"{args.job}: it is read more than once: save it to a file first")
     if args.on != SIM or not scene_file.is_scene(args.job):
         return jobfile.load(args.job, runtime_s, args.section)
@@ -485,7 +485,7 @@ def show_progress(
     if not console.is_terminal:
 
         def say(message: Mapping[str, Any]) -> None:
-            # A bench does not end because nobody reads its progress.
+            # A bench goes on if its progress cannot be written.
             with contextlib.suppress(OSError):
                 console.print(_step(message, asked), style="dim", highlight=False)
 

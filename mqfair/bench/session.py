@@ -615,7 +615,7 @@ def _number(job: PlannedJob, name: str) -> float:
     """The value of option @name; infinite if it is an expression that only fio can evaluate."""
     found = [text for key, _, text in (one.partition("=") for one in job.options) if key == name]
     text = found[-1] if found else "1"
-    return int(text) if is_number(text, 0, 1 << 64) else math.inf
+    return int(text) if is_number(text, 0, (1 << 64) - 1) else math.inf
 
 
 def _short_of_tags(folder: Path, results: Sequence[CaseResult]) -> Iterator[str]:

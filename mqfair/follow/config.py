@@ -191,8 +191,8 @@ def _paths(config: Config) -> list[str]:
 
 
 def load(fs: Fs, path: str = PATH) -> Config | None:
-    """The configuration in the file @path; None if there is no file. A relative path is one of the
-    user's folder. Raises UsageError."""
+    """The configuration in the file @path; None if there is no file. A relative path begins in
+    the present folder. Raises UsageError."""
     file = fs.host_path(path) if path.startswith("/") else Path(path)
     try:
         text = file.read_text(encoding="utf-8")

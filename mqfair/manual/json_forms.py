@@ -288,9 +288,9 @@ figures[].a[] number
 figures[].b list value of each repeat of B
 figures[].b[] number
 figures[].ratio number|null B over A
-figures[].low number|null end of the confidence interval; null with one run
-figures[].high number|null end of the confidence interval; null with one run
-figures[].b_has text more, less, the same, or one run
+figures[].low number|null end of the confidence interval, if there is one
+figures[].high number|null end of the confidence interval, if there is one
+figures[].b_has text more, less, the same, one run, or no interval
 """,
     ),
     Form(

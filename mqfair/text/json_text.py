@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The reader of a JSON file that a user names. It refuses NaN and numbers without an end."""
+"""The reader of JSON that fio has written. It refuses NaN and numbers without an end.
+
+manual/json_check.py reads the documents of this command."""
 
 import json
 import math

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mqfair.text.errors import UsageError
-from mqfair.text.output import shortened
+from mqfair.text.output import shortened, visible
 
 # Raises UsageError for a wrong key or value. Its table may lack keys, since it has those of one
 # line alone.
@@ -58,7 +58,7 @@ def parse(text: str, path: str, check: Check) -> tuple[dict[str, Any], list[str]
         large = True
     if large:
         raise UsageError(
-            f"{path}{_place_of_large(lines)}: a number has more than {_BITS} bits: write a smaller"
+            f"{path}{_place_of_large(lines)}: a number has {_BITS} bits or more: write a smaller"
             " one"
         )
     return table, lines
@@ -67,7 +67,7 @@ def parse(text: str, path: str, check: Check) -> tuple[dict[str, Any], list[str]
 def shown(value: object) -> str:
     """@value as a file has it, or its begin, for a message of one line."""
     text = f'"{value}"' if isinstance(value, str) else str(value)
-    return shortened(text.lower() if isinstance(value, bool) else text)
+    return shortened(visible(text.lower() if isinstance(value, bool) else text))
 
 
 def _has_large(value: object) -> bool:
@@ -183,6 +183,8 @@ class _Mends:
             yield f"{key} = {_WORDS[bare.lower()]}", ""
         number = _INTEGER.fullmatch(_SEPARATOR.sub("", bare))
         if number is not None:
+            if number[3]:
+                yield f'{key} = "{bare}"', ", in quotes"
             power = " kmg".index(number[3].lower() or " ")
             for thousand in (1000, 1024):
                 yield f"{key} = {number[1]}{int(number[2]) * thousand**power}", ""

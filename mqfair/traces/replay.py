@@ -38,8 +38,8 @@ _SCALE_PLAIN = 100
 # The most files that are open at the same time.
 _SOURCES_MOST = 256
 _UNSAFE = re.compile(r"[^\w.-]+")
-# fio shares the options of a section whose name begins with global, and the kernel has files
-# cgroup.* of its own.
+# fio shares the options of a section with a name that begins with global, and the kernel has
+# files cgroup.* of its own.
 _RESERVED = re.compile(r"global|cgroup\.", re.IGNORECASE)
 # In bytes: a name of a file has 255, with a number and .trace.
 _NAME_MOST = 240

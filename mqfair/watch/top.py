@@ -122,7 +122,7 @@ def main(args: argparse.Namespace) -> int:
 def _levels(text: str | None) -> int | None:
     if text is None:
         return None
-    if not is_number(text, 1, 1 << 64):
+    if not is_number(text, 1, (1 << 64) - 1):
         raise UsageError(f"--levels {text}: use a number from 1 on, as --levels 2")
     return int(text)
 

@@ -67,9 +67,9 @@ def test_outputs_that_replace_a_file_are_refused(run, no_run, inputs, argv, said
     assert not Path("out").exists()
 
 
-def test_a_pipe_is_refused_because_it_is_read_twice(run, no_run, tmp_path):
+def test_a_pipe_that_the_simulator_reads_twice_is_refused(run, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    result = run("bench", str(tmp_path / "pipe"))
+    result = run("sim", str(tmp_path / "pipe"))
     assert (result.code, result.err) == (
         2, f"mqfair: {tmp_path}/pipe: it is read more than once: save it to a file first\n"
     )  # fmt: skip

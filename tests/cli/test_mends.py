@@ -26,7 +26,7 @@ def host(machine):
         ),
         (["enable", "nvme0n1", "--scheduler", "x"], "'x': use mqfq, ifq, kyber-fair, wdt, hwabc"),
         (["enabel"], "mqfair: unknown VERB 'enabel': did you mean enable? (see mqfair --help)"),
-        (["report", "/nosuch", "--out", "x.html"], "`mqfair record --out FILE` makes one"),
+        (["report", "/nosuch", "--out", "x.html"], "`mqfair bench JOB --json FILE` makes one"),
         (["compare", "/nosuch", "/nosuch"], "`mqfair bench JOB --json FILE` makes one"),
         (["follow", "--config", "/nosuch"], f"leave --config out for {CONF}"),
         (["weight", "mysql", "500"], "mysql does not exist: mkdir /sys/fs/cgroup/mysql, or name"),

@@ -804,7 +804,7 @@ def test_signal_while_runs_are_handed_out_leaves_the_finished_ones(run, job, mon
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("gone", ["a full disk", "no reader"])
-def test_the_files_are_written_though_nobody_reads_the_text(built, job, tmp_path, stream, gone):
+def test_the_files_are_written_if_the_text_cannot_be(built, job, tmp_path, stream, gone):
     file = tmp_path / "out.json"
     argv = [sys.executable, "-m", "mqfair", "sim", job, "--schedulers", "none", "--json", str(file)]
     reader, writer = os.pipe()

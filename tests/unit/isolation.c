@@ -437,7 +437,7 @@ TEST(other_sizes_are_learned_anew)
 	scene_close(&x);
 }
 
-/* A look of the reader, whose reads take @lone_ns, and @each_ns for each place. */
+/* A look in which a read takes @lone_ns, and @each_ns for each place. */
 static void look_at_reads(struct scene *x, u64 lone_ns, u64 each_ns)
 {
 	u32 now = READ_ONCE(slots(x)->limit);

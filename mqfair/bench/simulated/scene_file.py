@@ -25,7 +25,7 @@ _RUN_MS_DEFAULT = 1000
 class SceneFile(JobFile):
     """@lines are the statements, without comments and without those that the command replaces, on
     the lines of the file. @flows has the flow of each cgroup, by its path. Times are ms. @copies
-    has the path of each trace, by the name that it has in @lines."""
+    has the name of each trace in @lines, by its path."""
 
     lines: tuple[str, ...] = ()
     flows: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -87,7 +87,7 @@ def load(path: str) -> SceneFile:
 
 def _kept(line: str, place: str, copies: dict[str, str]) -> str:
     """The @line of a scene at @place for sim-run: empty if the command replaces it. A trace gets
-    the name of its copy, which is added to @copies with its path."""
+    the name of its copy, which is added to @copies by its path."""
     words = line.split()
     if not words or (words[0] in _REPLACED and not _is_wrong_seed(words)):
         return ""
@@ -102,22 +102,22 @@ def _kept(line: str, place: str, copies: dict[str, str]) -> str:
                 " beside the scene"
             ) from error
         words[where] = f"trace-{hashlib.sha256(content).hexdigest()[:16]}"
-        copies[words[where]] = str(path)
+        copies[str(path)] = words[where]
     return " ".join(words)
 
 
 def _is_wrong_seed(words: Sequence[str]) -> bool:
     """Such a line stays, so that sim-run names it."""
-    return words[0] == "seed" and not (len(words) == 2 and is_number(words[1], 0, 1 << 64))
+    return words[0] == "seed" and not (len(words) == 2 and is_number(words[1], 0, (1 << 64) - 1))
 
 
 def traces(scene: SceneFile) -> Iterator[str]:
     """The trace files that @scene replays."""
-    return iter(scene.copies.values())
+    return iter(scene.copies)
 
 
 def _number(word: str, otherwise: int) -> int:
-    return int(word) if is_number(word, 0, 1 << 64) else otherwise
+    return int(word) if is_number(word, 0, (1 << 64) - 1) else otherwise
 
 
 def _job(name: str, run_ms: int) -> Job:

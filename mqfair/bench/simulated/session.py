@@ -284,7 +284,7 @@ def _traces(scenes: Collection[_Scene], folder: Path) -> Traces:
     """Writes the traces of all loads to @folder."""
     for scene in scenes:
         if isinstance(scene.job, SceneFile):
-            for name, path in scene.job.copies.items():
+            for path, name in scene.job.copies.items():
                 with writing(folder / name):
                     shutil.copyfile(path, folder / name)
     replays = {load.replay for scene in scenes for load in scene.loads}
