@@ -208,7 +208,7 @@ static struct heap_node *least(struct tag_waiters *o)
 	return n;
 }
 
-/* The woken flow with the least place whose task is not late, and *@key; or NULL. */
+/* Of the flows with a woken task that is not late, that of the least place, *@key; or NULL. */
 static struct tag_waiter *least_woken(const struct tag_waiters *o, vtime_t *key)
 {
 	struct tag_waiter *w, *best = NULL;
@@ -401,7 +401,6 @@ void limit_reweigh(struct tag_waiters *o)
 /* Ends the debts if no task waits, or has waited since the last call. */
 static void end_debts(struct tag_waiters *o)
 {
-	unsigned long flags = port_lock(&o->lock);
 	bool waits = limit_awaited(o);
 
 	if (!waits && !o->waited) {
@@ -409,7 +408,6 @@ static void end_debts(struct tag_waiters *o)
 		WRITE_ONCE(o->scarce, false);
 	}
 	o->waited = waits;
-	port_unlock(&o->lock, flags);
 }
 
 /* Returns the woken tasks of the flow of @w. */
@@ -426,7 +424,6 @@ static u32 nr_woken(const struct tag_waiter *w)
 /* A task that was late at the last call has no CPU: no more tags are due to its flow. */
 static void end_due(struct tag_waiters *o)
 {
-	unsigned long flags = port_lock(&o->lock);
 	struct tag_waiter *w;
 	u32 own;
 
@@ -438,29 +435,29 @@ static void end_due(struct tag_waiters *o)
 		w->tags = own;
 		w->late = true;
 	}
-	port_unlock(&o->lock, flags);
 }
 
 /* Notes whether the map is stuck.  @sent: requests so far, of all maps. */
 static void look_if_stuck(struct tag_waiters *o, u64 sent)
 {
-	unsigned long flags = port_lock(&o->lock);
-
 	if (o->gave || !limit_awaited(o))
 		o->sent = sent;
 	o->gave = false;
 	o->stuck |= sent - o->sent >= 2ULL * o->depth;
-	port_unlock(&o->lock, flags);
 }
 
 bool limit_refresh(struct tag_waiters *o, u64 sent, u64 now)
 {
+	unsigned long flags;
+
 	if (!limit_is_scarce(o) || now < o->next_ns)
 		return false;
 	o->next_ns = now + FLOW_GRACE_NS;
 	limit_reweigh(o);
+	flags = port_lock(&o->lock);
 	look_if_stuck(o, sent);
 	end_due(o);
 	end_debts(o);
+	port_unlock(&o->lock, flags);
 	return limit_awaited(o);
 }
