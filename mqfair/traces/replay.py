@@ -238,10 +238,15 @@ def deal(replay: Replay, name: str, folder: Path) -> list[str]:
     return [_named(piece) for piece in pieces]
 
 
-def _named(piece: Path) -> str:
-    with piece.open("rb") as file:
+def name_of(path: Path) -> str:
+    """A name for a copy of the trace in @path, by its content."""
+    with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    name = f"trace-{digest[:16]}"
+    return f"trace-{digest[:16]}"
+
+
+def _named(piece: Path) -> str:
+    name = name_of(piece)
     piece.rename(piece.with_name(name))
     return name
 

@@ -7,7 +7,6 @@ command. So a file that sim-run plays is a scene, too.
 """
 
 import dataclasses
-import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from mqfair.bench import jobfile
 from mqfair.bench.jobfile import Group, Job, JobFile, Section
 from mqfair.text.errors import UsageError
 from mqfair.text.numbers import is_number
+from mqfair.traces.replay import name_of
 
 _REPLACED = ("scheduler", "set", "seed", "series", "audit")
 _RUN_MS_DEFAULT = 1000
@@ -95,14 +95,13 @@ def _kept(line: str, place: str, copies: dict[str, str]) -> str:
         where = words.index("trace", 2) + 1
         path = Path(place).parent / words[where]
         try:
-            content = path.read_bytes()
+            name = name_of(path)
         except OSError as error:
             raise UsageError(
                 f"{place}: trace {words[where]}: {path}: {error.strerror}: name a trace of mqfair"
                 " beside the scene"
             ) from error
-        words[where] = f"trace-{hashlib.sha256(content).hexdigest()[:16]}"
-        copies[str(path)] = words[where]
+        words[where] = copies[str(path)] = name
     return " ".join(words)
 
 
