@@ -17,6 +17,7 @@ from mqfair.drives.fit import Fit
 from mqfair.drives.measure import FILLS, Measurement
 from mqfair.machine.signals import interrupted_once
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 from mqfair.text.output import (
     add_json_argument,
     nearest,
@@ -100,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _request_ns(text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text) or int(text) > _REQUEST_NS_MOST:
+    if not is_number(text, 0, _REQUEST_NS_MOST):
         raise UsageError(f"--request-ns {text}: use a number in 0..{_REQUEST_NS_MOST}")
     return int(text)
 

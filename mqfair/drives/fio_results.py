@@ -6,7 +6,6 @@ greater depth. It also gives the 99th percentile of its latency. The time of the
 figures.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,7 @@ from mqfair.drives.figures import (
 )
 from mqfair.text import json_text
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 from mqfair.text.output import shortened
 
 _REMEDY = "use the output of fio --output-format=json"
@@ -150,7 +150,7 @@ class _Job:
         )
 
     def _number(self, name: str, text: str, most: int) -> int:
-        if not re.fullmatch(r"\d{1,9}", text) or not 1 <= int(text) <= most:
+        if not is_number(text, 1, most):
             raise self._wrong(name, text, f"use a number in 1..{most}")
         return int(text)
 

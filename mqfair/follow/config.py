@@ -35,6 +35,7 @@ from mqfair.machine.group_name import ROOT_SLICE, UNITS
 from mqfair.schedulers import SCHEDULERS
 from mqfair.text import toml_text
 from mqfair.text.errors import UsageError
+from mqfair.text.numbers import is_number
 from mqfair.text.output import nearest
 from mqfair.tune.enable import DEPTH_MOST, THRESHOLD_KB_MOST
 
@@ -351,7 +352,7 @@ class Reader:
             words = text.split()
             number = words[0] if words else ""
             auto = words[1:] in ([], ["auto"]) if name == "depth" else words[1:] == []
-            fits = re.fullmatch(r"\d{1,9}", number) and least <= int(number) <= most and auto
+            fits = is_number(number, least, most) and auto
             if text != "auto" and not fits:
                 mend = f'use a number in {least}..{most}, or "auto"'
                 raise self._bad("device", index, name, value, mend)
