@@ -179,12 +179,7 @@ u64 flow_share(const struct flow *f)
 
 u64 flow_present_share(struct flow *f)
 {
-	struct share_tree *t = &f->sched->share;
-	u64 generation = (u64)atomic64_read(&f->generation);
-
-	if (likely(generation == share_generation(t)))
-		return flow_share(f);
-	return share_of(t, &f->group, &generation);
+	return share_present(&f->sched->share, &f->group);
 }
 
 static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)

@@ -287,9 +287,8 @@ void flows_count(struct sched *s);
 u64 flow_share(const struct flow *f);
 
 /*
- * Returns the present share of @f, which is active.  It takes the lock of the
- * share tree only if a share has changed since the flow last needed a tag.  A
- * snapshot: it may be the share of a moment ago.
+ * Returns the present share of @f, which is active: see share_present().  It
+ * leaves the epoch as it is.
  */
 u64 flow_present_share(struct flow *f);
 

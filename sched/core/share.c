@@ -97,12 +97,19 @@ static void share_leave(struct share_group *g, u64 weight)
 	}
 }
 
+/* The share is computed anew, even if the tree's generation stays. */
+static void share_forget(struct share_group *g)
+{
+	atomic64_set(&g->generation, 0);
+}
+
 void share_activate(struct share_tree *t, struct share_group *g)
 {
 	unsigned long flags = port_lock(&t->lock);
 
 	if (!g->own_active) {
 		g->own_active = true;
+		share_forget(g);
 		WRITE_ONCE(t->nr_active, t->nr_active + 1);
 		share_enter(g, share_own_weight(g));
 		share_bump(t);
@@ -116,6 +123,7 @@ void share_deactivate(struct share_tree *t, struct share_group *g)
 
 	if (g->own_active) {
 		g->own_active = false;
+		share_forget(g);
 		WRITE_ONCE(t->nr_active, t->nr_active - 1);
 		share_leave(g, share_own_weight(g));
 		share_bump(t);
@@ -177,19 +185,34 @@ void share_scaled(struct share_tree *t)
 	port_unlock(&t->lock, flags);
 }
 
-u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
+/* The product over the path from the own leaf of @g up to the root. */
+static u64 share_compute(const struct share_group *g)
 {
-	unsigned long flags = port_lock(&t->lock);
 	u64 share = SHARE_ONE, weight = share_own_weight(g);
 
-	*generation = (u64)atomic64_read(&t->generation);
 	if (!g->own_active)
-		share = 0;
-	for (; share && g; g = g->parent) {
+		return 0;
+	for (; g; g = g->parent) {
 		share = mul_u64_u64_div_u64(share, weight, g->active_weight);
 		share = max(share, (u64)SHARE_MIN);
 		weight = share_weight(g);
 	}
+	return share;
+}
+
+u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
+{
+	unsigned long flags = port_lock(&t->lock);
+	s64 now = atomic64_read(&t->generation);
+	u64 share;
+
+	if (atomic64_read(&g->generation) != now) {
+		WRITE_ONCE(g->share, share_compute(g));
+		/* Pairs with share_present(). */
+		atomic64_set_release(&g->generation, now);
+	}
+	share = g->share;
+	*generation = (u64)now;
 	port_unlock(&t->lock, flags);
 	return share;
 }

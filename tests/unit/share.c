@@ -283,6 +283,56 @@ TEST(many_changes_wait_for_a_sweep)
 	assert_true(share_set_weight(&t, &some, 1));
 }
 
+static void expect_share(struct share_tree *t, struct share_group *g, u64 share)
+{
+	u64 generation;
+
+	assert_true(share_present(t, g) == share);
+	assert_true(share_of(t, g, &generation) == share);
+}
+
+/*
+ * A walk up to the root would find the new scale.  It counts with the next
+ * generation, so a group walks once in each.
+ */
+TEST(a_group_walks_once_in_a_generation)
+{
+	struct share_group root, some, other;
+	struct share_tree t;
+
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	share_group_init(&some, &root, WEIGHT_DEFAULT);
+	share_group_init(&other, &root, WEIGHT_DEFAULT);
+	share_activate(&t, &some);
+	share_activate(&t, &other);
+	expect_share(&t, &some, SHARE_ONE / 2);
+	share_scale(&t, &other, 3 * SCALE_ONE);
+	expect_share(&t, &some, SHARE_ONE / 2);
+	share_scaled(&t);
+	expect_share(&t, &some, SHARE_ONE / 4);
+}
+
+/* The generation waits for a sweep, and the group has left and come back meanwhile. */
+TEST(a_group_that_comes_back_walks_anew)
+{
+	struct share_group root, some;
+	struct share_tree t;
+	u32 i;
+
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	share_group_init(&some, &root, WEIGHT_DEFAULT);
+	share_activate(&t, &some);
+	for (i = 0; i < SHARE_CHANGES; i++)
+		share_set_weight(&t, &some, 1 + i);
+	expect_share(&t, &some, SHARE_ONE);
+	share_deactivate(&t, &some);
+	expect_share(&t, &some, 0);
+	share_activate(&t, &some);
+	expect_share(&t, &some, SHARE_ONE);
+}
+
 /* The tree of share.h. */
 TEST(example_of_the_header_holds)
 {
