@@ -77,7 +77,7 @@ static vtime_t ahead_by(struct flow *f, vtime_t from, u64 cost)
 	return vtime_at(from, 0, share_inverse(flow_present_share(f)), cost);
 }
 
-/* The woken task that has the count of its flow, or NULL. */
+/* The woken task that has the counts of its flow, or NULL. */
 static struct tag_waiter *woken_of(const struct tag_waiters *o,
 				   const struct flow *f)
 {
@@ -264,8 +264,11 @@ static void wake(struct tag_waiter *w)
 
 	w->late = false;
 	w->tags = !first;
-	if (first)
+	w->nr_woken = !first;
+	if (first) {
 		first->tags++;
+		first->nr_woken++;
+	}
 	w->next_woken = o->woken;
 	o->woken = w;
 }
@@ -329,20 +332,23 @@ void limit_runs(struct tag_waiter *w)
 
 	port_assert_held(&o->lock);
 	holder->tags--;
+	holder->nr_woken--;
 	while (*link != w)
 		link = &(*link)->next_woken;
 	*link = w->next_woken;
 	atomic64_fetch_add(-1, &o->nr);
 	if (w != holder)
 		return;
-	/* Another woken task of the flow has the count from now on. */
+	/* Another woken task of the flow has the counts from now on. */
 	for (holder = o->woken; holder; holder = holder->next_woken)
 		if (holder->flow == w->flow)
 			break;
-	if (holder)
+	if (holder) {
 		holder->tags = w->tags;
-	else
+		holder->nr_woken = w->nr_woken;
+	} else {
 		WRITE_ONCE(o->due, o->due - w->tags);
+	}
 }
 
 /* Returns @cost, or its part for a flow that waits in several maps: limit.h. */
@@ -410,17 +416,6 @@ static void end_debts(struct tag_waiters *o)
 	o->waited = waits;
 }
 
-/* Returns the woken tasks of the flow of @w. */
-static u32 nr_woken(const struct tag_waiter *w)
-{
-	const struct tag_waiter *other;
-	u32 nr = 0;
-
-	for (other = w->order->woken; other; other = other->next_woken)
-		nr += other->flow == w->flow;
-	return nr;
-}
-
 /* A task that was late at the last call has no CPU: no more tags are due to its flow. */
 static void end_due(struct tag_waiters *o)
 {
@@ -430,7 +425,7 @@ static void end_due(struct tag_waiters *o)
 	for (w = o->woken; w; w = w->next_woken) {
 		if (!w->tags)
 			continue;
-		own = w->late ? nr_woken(w) : w->tags;
+		own = w->late ? w->nr_woken : w->tags;
 		WRITE_ONCE(o->due, o->due - (w->tags - own));
 		w->tags = own;
 		w->late = true;

@@ -42,6 +42,9 @@
  * may have no CPU for long.  So no tag is due for longer than 2 * FLOW_GRACE_NS, and a
  * flow gets none while its task is late.
  *
+ * A woken task has a tag, so there are fewer of them than tags.  A tag that comes back
+ * costs a look at each of them, often in hard interrupt context: some 4 ns, for 100 flows.
+ *
  * A flow without woken tasks is behind virtual time by 16 tags at most, and by no more
  * than its part of the map.  Its tags count at the cost of its last request.  A task needs
  * time to ask for its next tag, and its flow does not lose its turn meanwhile.  A flow that
@@ -155,6 +158,7 @@ struct tag_waiter {
 	struct tag_waiter *next_woken;	/* L: the next task of tag_waiters.woken */
 	u32 tags;			/* L: of one woken task of each flow: the .. */
 					/* .. tags that all of them take; else 0 */
+	u32 nr_woken;			/* L: of that one: all of them; else 0 */
 	bool late;			/* L: of that one: it had not run at a refresh */
 };
 

@@ -473,6 +473,36 @@ TEST(no_tag_is_due_to_a_task_without_a_cpu_for_long)
 	runs(woken);
 }
 
+/* All late tasks of a flow keep their own tags, whichever of them has run. */
+TEST(each_late_task_keeps_a_tag)
+{
+	struct flow *f = add_flow(b.flow[0], 100);
+	struct tag_waiters *o = &b.map[0];
+	struct tag_waiter *w[4];
+	u32 turn, i;
+
+	/* The first task that wakes up has the counts, and then the last one. */
+	for (turn = 0; turn < 4; turn++) {
+		await(f, 0, 4);
+		limit_charge(o, f, COST);
+		for (i = 0; i < 4; i++)
+			w[i] = wake_up(0, 40 + i);
+		assert_null(wake_up(0, 44));
+		runs(w[turn]);
+		assert_int_equal(o->due, TAGS - 44);
+		for (i = 0; i < 2; i++) {
+			o->next_ns = 0;
+			limit_refresh(o, 0, 1);
+		}
+		assert_int_equal(o->due, 0);
+		for (i = 0; i < 4; i++)
+			if (i != turn)
+				runs(w[i]);
+		assert_int_equal(o->due, 0);
+		assert_false(limit_awaited(o));
+	}
+}
+
 /* Debts end when no task has waited for FLOW_GRACE_NS. */
 TEST(debts_end_when_tags_are_ample)
 {
