@@ -12,16 +12,21 @@
  *	blkcg->lock, request queue's lock > groups_lock > the locks of sched/
  *	groups_lock > cgroup_host.lock > share_tree.lock
  *
- * A writer changes its cgroup_host first.  Then it takes the present weight over
- * to each device, under groups_lock.  So of two writers at once the later one
- * takes over the later weight.  No reader or writer waits for a request queue.
- * A task that waits here holds its file, and the removal of the cgroup waits for
- * the file with cgroup_mutex held.
+ * No reader or writer waits for a request queue.  A task that waits here holds its
+ * file, and the removal of the cgroup waits for the file with cgroup_mutex held.
  *
- * No flow keeps an old goal.  A writer changes its cgroup_host, then looks for the
- * blkgs below it, and refreshes each one under groups_lock.  A new blkg is listed
- * first, and then refreshed under the same two locks.  So either the writer finds
- * the blkg, or the new blkg finds the goal.
+ * No flow keeps an old setting.  A writer changes its cgroup_host, then looks for
+ * the blkgs, under RCU.  It refreshes each one under groups_lock: the flow takes
+ * the setting that its cgroup has by then.  A new blkg is listed first, and then
+ * refreshed.  The writer and the new blkg take the same lock for the setting:
+ * cgroup_host.lock, or groups_lock for the goal of the parent's flow.  A blkg that
+ * reads the old setting was listed before the writer had that lock, so the writer
+ * finds the blkg.  Interrupts are off for one refresh at a time, however many
+ * cgroups a tenant has made.
+ *
+ * A flow without a goal of its cgroup inherits that of its parent's flow.  Each
+ * writer visits all blkgs below its cgroup, parents first, so the goal that a flow
+ * got last reaches all flows below it.  A visit does not depend on the depth.
  *
  * Ends.  A device and a removed cgroup may go in either order.  A work item
  * frees the cgroup's blkg after it has left all lists.  That may happen after
@@ -191,10 +196,33 @@ struct blkcg *goal_source(struct blkcg *blkcg, struct disk_id disk,
 	return NULL;
 }
 
-/*
- * Gives the flow of @blkg the goal of its cgroup, once the block layer lists
- * @blkg.  groups_lock serialises it with goal_apply().
- */
+/* The goal of the cgroup of @blkg, or that of its parent's flow. */
+static struct goal blkg_goal(struct blkcg_gq *blkg, struct disk_id disk)
+{
+	struct flow *parent = blkg->parent ? group_flow(blkg->parent) : NULL;
+	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
+	const struct flow_latency *l;
+	struct disk_settings s;
+
+	lockdep_assert_held(&groups_lock);
+	if (c && settings_get(c, disk, &s) && s.goal.ns)
+		return s.goal;
+	if (!parent)
+		return (struct goal){ 0 };
+	l = &parent->latency;
+	return (struct goal){ .ns = l->goal_ns, .permille = l->goal_permille };
+}
+
+/* Both give the flow of @blkg the present setting, once the block layer lists @blkg. */
+static void weight_refresh(struct blkcg_gq *blkg)
+{
+	struct flow *f = group_flow(blkg);
+
+	lockdep_assert_held(&groups_lock);
+	if (f && flow_set_weight(f, blkg_weight(blkg, flow_disk(f))))
+		host_reshare(f->sched);
+}
+
 static void goal_refresh(struct blkcg_gq *blkg)
 {
 	struct flow *f = group_flow(blkg);
@@ -203,7 +231,7 @@ static void goal_refresh(struct blkcg_gq *blkg)
 	lockdep_assert_held(&groups_lock);
 	if (!f)
 		return;
-	goal_source(blkg->blkcg, flow_disk(f), &goal);
+	goal = blkg_goal(blkg, flow_disk(f));
 	latency_set_goal(f, goal.ns, goal.permille);
 }
 
@@ -211,17 +239,14 @@ static void goal_refresh(struct blkcg_gq *blkg)
 void weight_apply(struct blkcg *blkcg)
 {
 	struct blkcg_gq *blkg;
-	struct flow *f;
 
-	spin_lock_irq(&blkcg->lock);
-	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
-		spin_lock(&groups_lock);
-		f = group_flow(blkg);
-		if (f && flow_set_weight(f, blkg_weight(blkg, flow_disk(f))))
-			host_reshare(f->sched);
-		spin_unlock(&groups_lock);
+	rcu_read_lock();
+	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
+		spin_lock_irq(&groups_lock);
+		weight_refresh(blkg);
+		spin_unlock_irq(&groups_lock);
 	}
-	spin_unlock_irq(&blkcg->lock);
+	rcu_read_unlock();
 }
 
 static bool blkg_is_on(struct blkcg_gq *blkg, dev_t dev)
@@ -229,10 +254,10 @@ static bool blkg_is_on(struct blkcg_gq *blkg, dev_t dev)
 	struct flow *f;
 	bool found;
 
-	spin_lock(&groups_lock);
+	spin_lock_irq(&groups_lock);
 	f = group_flow(blkg);
 	found = f && flow_disk(f).dev == dev;
-	spin_unlock(&groups_lock);
+	spin_unlock_irq(&groups_lock);
 	return found;
 }
 
@@ -242,19 +267,17 @@ void goal_apply(struct blkcg *blkcg, dev_t dev)
 	struct cgroup_subsys_state *pos;
 	struct blkcg_gq *top, *blkg;
 
-	spin_lock_irq(&blkcg->lock);
 	rcu_read_lock();
-	hlist_for_each_entry(top, &blkcg->blkg_list, blkcg_node) {
+	hlist_for_each_entry_rcu(top, &blkcg->blkg_list, blkcg_node) {
 		if (!blkg_is_on(top, dev))
 			continue;
 		blkg_for_each_descendant_pre(blkg, pos, top) {
-			spin_lock(&groups_lock);
+			spin_lock_irq(&groups_lock);
 			goal_refresh(blkg);
-			spin_unlock(&groups_lock);
+			spin_unlock_irq(&groups_lock);
 		}
 	}
 	rcu_read_unlock();
-	spin_unlock_irq(&blkcg->lock);
 }
 
 /* ------------------------------------------------------ cgroup and blkg */
@@ -344,19 +367,14 @@ static void group_pd_init(struct blkg_policy_data *pd)
 	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
-/*
- * The blkg is in the lists of the block layer now, and blkcg->lock is held.  A
- * writer of a weight holds that lock too.  So it has either written before, or
- * it finds this group.
- */
+/* The blkg is in the lists of the block layer now. */
 static void group_pd_online(struct blkg_policy_data *pd)
 {
-	struct flow *f = &group_of(pd)->flow;
 	unsigned long flags;
 
 	lockdep_assert_held(&pd->blkg->blkcg->lock);
-	flow_set_weight(f, blkg_weight(pd->blkg, flow_disk(f)));
 	spin_lock_irqsave(&groups_lock, flags);
+	weight_refresh(pd->blkg);
 	goal_refresh(pd->blkg);
 	spin_unlock_irqrestore(&groups_lock, flags);
 }

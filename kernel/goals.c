@@ -80,15 +80,15 @@ static void put_goal(struct seq_file *sf, struct blkcg *blkcg, dev_t dev,
 	seq_printf(sf, "%u:%u target=", MAJOR(dev), MINOR(dev));
 	put_time(sf, goal->ns);
 	put_tenths(sf, "pct", goal->permille);
-	spin_lock_irq(&blkcg->lock);
-	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
-		spin_lock(&groups_lock);
+	rcu_read_lock();
+	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
+		spin_lock_irq(&groups_lock);
 		f = group_flow(blkg);
 		if (f && flow_disk(f).dev == dev)
 			achieved_add(&achieved, f, goal);
-		spin_unlock(&groups_lock);
+		spin_unlock_irq(&groups_lock);
 	}
-	spin_unlock_irq(&blkcg->lock);
+	rcu_read_unlock();
 	put_achieved(sf, &achieved, goal);
 }
 

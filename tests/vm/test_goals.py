@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import threading
 
 from fairlib import SMALL_GUEST, flows, mqfq
 from guestlib import CGROUP_ROOT, Cgroup, Disk, NullBlk, fio, read, wait_until, write, write_fails
@@ -163,6 +165,37 @@ def test_a_new_group_has_its_ancestors_goal() -> None:
         with Cgroup("top/new") as new:
             fio(disk, new, number_ios=8, iodepth=1)
             assert flows(disk)["/top/new"]["goal_us"] == 3_000_000
+
+
+def test_no_group_keeps_an_old_setting() -> None:
+    """Settings of two levels change while groups below do their first I/O."""
+
+    def write_often(group: Cgroup, last: str) -> None:
+        for n in range(300):
+            set_goal(group, f"{disk.number} target={1 + n % 3}s")
+            group.weight = 1 + n
+        set_goal(group, f"{disk.number} target={last}")
+
+    def add_group(name: str) -> Cgroup:
+        group = stack.enter_context(Cgroup(name))
+        fio(disk, group, number_ios=8, iodepth=1)
+        return group
+
+    with NullBlk() as disk, contextlib.ExitStack() as stack, mqfq(disk):
+        top, mid = add_group("top"), add_group("top/mid")
+        writers = [
+            threading.Thread(target=write_often, args=args) for args in ((top, "7s"), (mid, "none"))
+        ]
+        for writer in writers:
+            writer.start()
+        for n in range(6):
+            add_group(f"top/mid/leaf{n}")
+        for writer in writers:
+            writer.join()
+        found = {path: flow for path, flow in flows(disk).items() if path.startswith("/top")}
+        assert len(found) == 8, found
+        assert {flow["goal_us"] for flow in found.values()} == {7_000_000}, found
+        assert {found[path]["weight"] for path in ("/top", "/top/mid")} == {300}, found
 
 
 def test_io_stat_has_latencies() -> None:
