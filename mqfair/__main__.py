@@ -20,7 +20,7 @@ from mqfair.machine.blockdev import KERNEL_SCHEDULERS
 from mqfair.machine.fs import Fs
 from mqfair.packages import NEEDED, lacking
 from mqfair.text.errors import Failure, UsageError
-from mqfair.text.output import WRITE_ERRORS, nearest, visible
+from mqfair.text.output import WRITE_ERRORS, NotWrittenError, nearest, visible
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -240,6 +240,9 @@ def _described(error: OSError) -> str:
     """An error of the operating system that no verb has foreseen. One without a file is that of
     standard output, if its number is one of those of a write."""
     reason = error.strerror or str(error)
+    if isinstance(error, NotWrittenError):
+        mend = f"{'free space, or ' if error.errno in WRITE_ERRORS else ''}name another place"
+        return f"cannot write {error.filename}: {reason}: nothing is written: {mend}"
     if error.filename is None and error.errno in WRITE_ERRORS:
         return f"cannot write to standard output: {reason}: the output is incomplete"
     if error.errno in WRITE_ERRORS:

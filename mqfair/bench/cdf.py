@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from mqfair.bench.picture import caption
+from mqfair.bench.picture import caption, save
 from mqfair.bench.report import by_cgroup, duration, schedulers_of
 from mqfair.bench.result import CaseResult, CgroupResult, Document
 from mqfair.text.palette import CURVES, FAINT, STYLE
@@ -51,7 +51,7 @@ def nines(part: float) -> float:
 def draw(result: CaseResult, where: Document, path: Path) -> None:
     """Draws picture() to the file @path."""
     with mpl.rc_context(STYLE):
-        picture(result, where).savefig(path, dpi=150)
+        save(picture(result, where), path)
 
 
 def picture(result: CaseResult, where: Document) -> Figure:

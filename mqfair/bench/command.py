@@ -44,7 +44,7 @@ from mqfair.bench.variant import (
 from mqfair.machine.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.numbers import is_number
-from mqfair.text.output import require_outputs
+from mqfair.text.output import require_outputs, whole_output
 from mqfair.tune.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
 
 CPUS_MOST = 8
@@ -437,7 +437,8 @@ def _write_files(documents: Mapping[str, object]) -> None:
     for name, value in documents.items():
         text = json.dumps(value, indent=1) + "\n"
         try:
-            Path(name).write_text(text)
+            with whole_output(name) as file:
+                file.write(text)
         except OSError as error:
             failed.append(f"cannot write {name}: {error.strerror}{_written_elsewhere(text)}")
     if failed:

@@ -18,6 +18,7 @@ from mqfair.bench.device import parse_device
 from mqfair.bench.picture import draw
 from mqfair.bench.result import document
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.output import whole_output
 
 SCHEMA = "mqfair.demo/1"
 OUT = session.ROOT / "build" / "demo"
@@ -87,7 +88,8 @@ def save(outcome: session.Outcome) -> None:
         "schema": SCHEMA,
         "results": [document(one, outcome.where, outcome.notes) for one in outcome.results],
     }
-    (OUT / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
+    with whole_output(str(OUT / "result.json")) as file:
+        file.write(json.dumps(whole, indent=1) + "\n")
     draw(outcome.results, list(CASES.values()), outcome.where, OUT / "shares.png")
 
 

@@ -24,6 +24,7 @@ from mqfair.bench.result import (
     ratios_to_none,
     summarise,
 )
+from mqfair.text.output import whole_file
 from mqfair.text.palette import FAINT, INK, MARK, NEUTRAL, SHADES, STYLE
 
 # Numbers on these shades are dark, on the others white.
@@ -56,7 +57,13 @@ def caption(where: Document) -> str:
 def draw(results: Sequence[CaseResult], titles: Sequence[str], where: Document, path: Path) -> None:
     """Draws picture() to the file @path."""
     with mpl.rc_context(STYLE):
-        picture(results, titles, where).savefig(path, dpi=150)
+        save(picture(results, titles, where), path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes @figure to the file @path, whose ending names the format."""
+    with whole_file(str(path)) as file:
+        figure.savefig(file, format=path.suffix.lower().lstrip("."), dpi=150)
 
 
 def picture(results: Sequence[CaseResult], titles: Sequence[str], where: Document) -> Figure:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mqfair.text.output import writing
+from mqfair.text.output import whole_output
 
 # The time that fio jobs run beyond ramp and window, so that a late job still overlaps the others.
 SLACK_S = 2.0
@@ -150,8 +150,8 @@ class Plan:
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    with writing(path):
-        path.write_text(json.dumps(dataclasses.asdict(plan), indent=1))
+    with whole_output(str(path)) as file:
+        file.write(json.dumps(dataclasses.asdict(plan), indent=1))
 
 
 def read_plan(path: Path) -> Plan:

@@ -86,10 +86,7 @@ def begin(plan: Plan, folder: Path) -> None:
             " same command line, or a new folder"
         )
     machine_before(folder)
-    # In one step: a full disk leaves the plan as it was.
-    partial = folder / f"{PLAN}.new"
-    write_plan(plan, partial)
-    partial.rename(folder / PLAN)
+    write_plan(plan, folder / PLAN)
     for one in folder.glob("[0-9]*"):
         if _document(one / RECORD) is None:
             shutil.rmtree(one)

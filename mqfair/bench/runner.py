@@ -241,7 +241,7 @@ class Runner:
         }
         if self._before is not None:
             resume.require_same_machine(self._before, machine)
-        (self._folder / "machine.json").write_text(json.dumps(machine, indent=1))
+        _write(self._folder / "machine.json", machine)
 
     def _one(self, disk: Disk, own: Cgroup, run: Run, folder: Path) -> None:
         folder.mkdir()
@@ -278,10 +278,8 @@ class Runner:
             **({"cpu": cpu} if cpu else {}),
             **({"sched_tags": tags} if tags else {}),
         }
-        # In one step: a run with a record is finished.
-        partial = folder / f"{RECORD}.new"
-        partial.write_text(json.dumps(record, indent=1))
-        partial.rename(folder / RECORD)
+        # A run with a record is finished.
+        _write(folder / RECORD, record)
 
     def _fill(self, disk: Disk, groups: dict[str, Cgroup]) -> None:
         """Makes a virtual SSD anew for each run. fio writes the same places in each run, so on a
@@ -461,6 +459,13 @@ def _uncounted(counters: Counters | None) -> str:
     """The names that are not counted, with the kernel's reasons."""
     missing = counters.missing if counters else {}
     return ", ".join(f"{name} ({reason})" for name, reason in missing.items())
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes @path in one step. A full disk or a killed guest leaves it as it was."""
+    partial = path.with_name(f"{path.name}.new")
+    partial.write_text(json.dumps(document, indent=1))
+    partial.rename(path)
 
 
 def _condense(folder: Path, run: Run) -> None:

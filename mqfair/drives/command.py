@@ -21,12 +21,12 @@ from mqfair.text.numbers import is_number
 from mqfair.text.output import (
     add_json_argument,
     nearest,
-    open_output,
     overwrite,
     print_json,
     read_text,
     require_writable,
     table,
+    whole_output,
 )
 
 SCHEMA = "mqfair.fit/1"
@@ -91,7 +91,7 @@ def main(args: argparse.Namespace) -> int:
     figures = [figure for name in args.file for figure in _figures(name)]
     model, values, runs = _fitted(args, base, figures, request_ns)
     if args.out:
-        with open_output(args.out) as file:
+        with whole_output(args.out) as file:
             file.write(_text(args, base, model, list(_rows(figures, values))))
     if args.json:
         print_json(_document(args, model, figures, values, runs))

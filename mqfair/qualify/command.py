@@ -26,7 +26,7 @@ from mqfair.qualify import drive, figures, loads
 from mqfair.report import qualified
 from mqfair.report.compare import QUALIFY_SCHEMA
 from mqfair.text.errors import Failure, UsageError
-from mqfair.text.output import print_json, table
+from mqfair.text.output import print_json, table, whole_output
 
 JSON_FILE = "qualify.json"
 PAGE_FILE = "qualify.html"
@@ -244,7 +244,8 @@ def _write(folder: Path, found: dict[str, Any]) -> None:
         (PAGE_FILE, qualified.page(found)),
     ):
         try:
-            (folder / name).write_text(text, encoding="utf-8")
+            with whole_output(str(folder / name)) as file:
+                file.write(text)
         except OSError as error:
             raise Failure(
                 f"cannot write {folder / name}: {error.strerror}: free space, then use --resume"

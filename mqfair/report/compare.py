@@ -20,12 +20,12 @@ from mqfair.manual.json_forms import BY_NAME, FORMS, Node, tree
 from mqfair.text.errors import UsageError
 from mqfair.text.output import (
     add_json_argument,
-    open_output,
     paint,
     print_json,
     read_text,
     require_writable,
     table,
+    whole_output,
 )
 
 SCHEMA = "mqfair.compare/1"
@@ -333,7 +333,7 @@ def _print_text(found: Sequence[Figure], notes: Sequence[str]) -> None:
 
 
 def _write_csv(name: str, found: Sequence[Figure]) -> None:
-    with open_output(name) as file:
+    with whole_output(name) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("scheduler", "figure", "a", "b", "ratio", "low", "high", "b_has"))
         for figure in found:

@@ -22,7 +22,7 @@ from mqfair.report.compare import (
 )
 from mqfair.report.steps import steps
 from mqfair.text.errors import UsageError
-from mqfair.text.output import open_output, print_json, read_text, require_outputs
+from mqfair.text.output import print_json, read_text, require_outputs, whole_output
 from mqfair.watch import recording
 from mqfair.watch.recording import Recording
 from mqfair.watch.sample import Use
@@ -98,11 +98,11 @@ def main(args: argparse.Namespace) -> int:
     names, benches = _benches(args.files[: len(documents)], documents)
     if args.out is not None:
         page = _page(args.files, recorded or documents, names, benches)
-        with open_output(args.out) as file:
+        with whole_output(args.out) as file:
             file.write(page)
     if args.csv is not None:
         rows = recording_rows(recorded) if recorded else bench_rows(names, benches)
-        with open_output(args.csv) as file:
+        with whole_output(args.csv) as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
     _say(args)
     return 0

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from mqfair.text.errors import Failure, UsageError
+from mqfair.machine.signals import interrupted_once
+from mqfair.text.errors import UsageError
 
 COLUMN_GAP = "  "
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -118,19 +119,33 @@ def writing(name: str | Path) -> Iterator[None]:
         raise
 
 
+class NotWrittenError(OSError):
+    """The new content of a file or a folder could not be written. It is as it was before."""
+
+
 @contextlib.contextmanager
 def whole_output(name: str) -> Iterator[TextIO]:
-    """As open_output(), but the file @name changes at the end of the block, and not after an
-    error or an interruption. A pipe, a device and an open file are written directly."""
-    if name == "-" or not _is_replaceable(name):
-        with open_output(name) as file:
-            yield file
+    """As open_output(), for a file that is whole_file()."""
+    if name == "-":
+        yield sys.stdout
+        return
+    with whole_file(name) as path, open_output(str(path)) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def whole_file(name: str) -> Iterator[Path]:
+    """The block makes a file of the path that it gets. The file @name changes at the end of the
+    block, and not after an error or an interruption. A pipe, a device and an open file are written
+    directly. Raises NotWrittenError."""
+    if not _is_replaceable(name):
+        with writing(name):
+            yield Path(name)
         return
     # A link stays, and the file that it names is replaced.
     path = Path(os.path.realpath(name))
     with _put_in_place(path, name) as partial:
-        with partial.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            yield file
+        yield partial
         if path.exists():
             _give_rights(partial, path.stat())
 
@@ -160,15 +175,15 @@ def _put_in_place(path: Path, name: str) -> Iterator[Path]:
     """The block makes a file or a folder of the name that it gets, on the same file system. A
     rename then puts it in the place of @path, which the user calls @name."""
     try:
-        with tempfile.TemporaryDirectory(prefix=".mqfair-", dir=path.parent) as folder:
+        with (
+            interrupted_once(),
+            tempfile.TemporaryDirectory(prefix=".mqfair-", dir=path.parent) as folder,
+        ):
             partial = Path(folder) / path.name
             yield partial
             partial.rename(path)
     except OSError as error:
-        mend = f"{'free space, or ' if error.errno in WRITE_ERRORS else ''}name another place"
-        raise Failure(
-            f"cannot write {name}: {error.strerror}: nothing is written: {mend}"
-        ) from error
+        raise NotWrittenError(error.errno, error.strerror, name) from error
 
 
 def _is_replaceable(name: str) -> bool:

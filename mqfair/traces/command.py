@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mqfair.machine.signals import interrupted_once
 from mqfair.text.errors import UsageError
 from mqfair.text.output import (
     add_json_argument,
@@ -171,7 +170,7 @@ def _write(args: argparse.Namespace, change: Change) -> int:
     first = _first(args, requests)
     require_writable("--out", args.out, [args.file] if trace else [])
     whole = Figures()
-    with interrupted_once(), whole_output(args.out) as file:
+    with whole_output(args.out) as file:
         WRITERS[args.to](file, _counted(itertools.chain((first,), requests), whole))
     if args.out != "-":
         _tell(args, {"files": {args.out: whole.requests}}, [_line(args.out, whole)])
@@ -207,7 +206,7 @@ def _split(args: argparse.Namespace, change: Change) -> int:
     _, requests = _requests(args, change)
     first = _first(args, requests)
     whole = Figures()
-    with interrupted_once(), whole_folder("--split", args.split) as made:
+    with whole_folder("--split", args.split) as made:
         parts = split(_counted(itertools.chain((first,), requests), whole), made)
         (made / JOB).write_text(_job_text(parts, whole), encoding="utf-8")
     folder = Path(args.split)

@@ -12,6 +12,7 @@ from test_bench_result import record
 from mqfair.bench import jobfile, resume, runner, session
 from mqfair.bench.plan import read_plan
 from mqfair.machine.fs import Fs
+from mqfair.text import output
 from mqfair.text.errors import Failure, UsageError
 
 DRIVES = ("null:gb=1", "null:gb=2", "null:gb=3")
@@ -205,11 +206,10 @@ def test_a_full_disk_leaves_the_plan_as_it_was(bench, guest, tmp_path, monkeypat
     bench("--repeat", "1")
     before = (tmp_path / "raw/plan.json").read_text()
 
-    def write(_plan, path):
-        path.write_text("")
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(resume, "write_plan", write)
+    monkeypatch.setattr(output, "_give_rights", full)
     assert bench("--repeat", "2", "--resume").code == 1
     assert (tmp_path / "raw/plan.json").read_text() == before
 

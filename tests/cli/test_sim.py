@@ -837,16 +837,19 @@ def test_a_number_of_any_length_is_refused_by_its_range(tmp_path, capsys, place,
 
 
 def test_a_full_disk_names_the_file(built, job, capsys, monkeypatch, tmp_path):
-    def full(path, text):
-        assert path.name == "plan.json.new"
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    open_file = Path.open
+
+    def full(path, *args, **options):
+        if path.name == "plan.json" and "w" in args:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return open_file(path, *args, **options)
 
     monkeypatch.setattr(fiocheck, "check", lambda _job: None)
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "open", full)
     code, _, said = run(capsys, job, "--schedulers", "none", "--raw", str(tmp_path / "raw"))
     assert (code, said.splitlines()[-1]) == (
-        1, f"mqfair: cannot write {tmp_path}/raw/plan.json.new: No space left on device: it is"
-        " incomplete: free space, or name another file",
+        1, f"mqfair: cannot write {tmp_path}/raw/plan.json: No space left on device: nothing is"
+        " written: free space, or name another place",
     )  # fmt: skip
 
 
