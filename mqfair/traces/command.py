@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from mqfair.bench.jobfile import RUNTIME_MOST_S
 from mqfair.text.errors import UsageError
 from mqfair.text.output import (
     add_json_argument,
@@ -25,7 +26,7 @@ from mqfair.traces.formats import FORMATS
 from mqfair.traces.generators import DISK_BYTES, PROFILES, generate
 from mqfair.traces.reader import Trace
 from mqfair.traces.replay import WRITERS, Change, part_of, split
-from mqfair.traces.request import OPS, READ, WRITE, Request
+from mqfair.traces.request import NS, OPS, READ, WRITE, Request
 
 SCHEMA = "mqfair.trace/1"
 JOB = "replay.fio"
@@ -207,7 +208,7 @@ def _split(args: argparse.Namespace, change: Change) -> int:
     first = _first(args, requests)
     whole = Figures()
     with whole_folder("--split", args.split) as made:
-        parts = split(_counted(itertools.chain((first,), requests), whole), made)
+        parts = split(_counted(_in_time(itertools.chain((first,), requests)), whole), made)
         (made / JOB).write_text(_job_text(parts, whole), encoding="utf-8")
     folder = Path(args.split)
     job = str(folder / JOB)
@@ -215,6 +216,18 @@ def _split(args: argparse.Namespace, change: Change) -> int:
     files = {name: str(folder / part_of(name)) for name in parts}
     _tell(args, {"job": job, "files": files}, lines)
     return 0
+
+
+def _in_time(requests: Iterator[Request]) -> Iterator[Request]:
+    """Raises UsageError at the first request that no job file is long enough for."""
+    for before, request in enumerate(requests):
+        if request.at_ns >= RUNTIME_MOST_S * NS:
+            at_s = request.at_ns / NS
+            raise UsageError(
+                f"--split: request {before + 1} is {at_s:.0f} s after the first, and a job file has"
+                f" at most {RUNTIME_MOST_S:.0f} s, a week: add --requests {before}"
+            )
+        yield request
 
 
 def _job_text(parts: Mapping[str, int], whole: Figures) -> str:

@@ -2,6 +2,7 @@
 """mqfair trace writes its output whole or not at all, whatever stops it and whatever is there."""
 
 import os
+import re
 import resource
 import signal
 import stat
@@ -14,8 +15,11 @@ import pytest
 from conftest import ROOT
 from test_traces import as_native, mixed
 
+from mqfair.bench import jobfile
+from mqfair.bench.jobfile import RUNTIME_MOST_S
 from mqfair.traces import command, native, reader
 from mqfair.traces.reader import Trace
+from mqfair.traces.request import NS, Request
 
 # More than the reader sorts, so that requests are written before the last line is read.
 MANY = reader.WINDOW + 1000
@@ -111,6 +115,27 @@ def test_too_many_sources_leave_no_folder(tmp_path, place, run):
     assert got.code == 2
     assert "--split: more than 256 sources: choose some by --source" in got.err
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("longer_ns", [-1, 0, 1, 10**18])
+@pytest.mark.parametrize("fitting", [1, 2, 5])
+def test_a_split_is_no_longer_than_a_job_file_may_run(tmp_path, place, run, fitting, longer_ns):
+    """Otherwise nothing is written, and the mend makes a job file that is read."""
+    last_ns = int(RUNTIME_MOST_S) * NS + longer_ns
+    times = [*range(fitting), last_ns, last_ns]
+    source = as_native(tmp_path / "in", [Request(at, "read", 0, 512, "a") for at in times])
+    words = ["trace", source, "--split", str(place / "parts")]
+    got = run(*words)
+    if longer_ns >= 0:
+        assert got.code == 2
+        assert f"--split: request {fitting + 1} is {last_ns / NS:.0f} s after the first" in got.err
+        assert list(place.iterdir()) == []
+        got = run(*words, *re.search(r"add (--requests \d+)\n", got.err)[1].split())
+    assert got.code == 0
+    job = jobfile.load(str(place / "parts/replay.fio"))
+    assert job.window_s <= RUNTIME_MOST_S
+    many = fitting if longer_ns >= 0 else len(times)
+    assert written(place / "parts/a.trace") == many
 
 
 @pytest.mark.parametrize("name", ["", "good.trace", "good.trace/x", "/proc/x", "x" * 300])
