@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mqfair.text import json_text
 from mqfair.text.output import whole_output
 
 # The time that fio jobs run beyond ramp and window, so that a late job still overlaps the others.
@@ -155,7 +156,7 @@ def write_plan(plan: Plan, path: Path) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    raw: dict[str, Any] = json.loads(path.read_text())
+    raw: dict[str, Any] = json_text.parse(path.read_text(), str(path), "begin the bench again")
     cases = tuple(_case(case) for case in raw.pop("cases"))
     device = PlannedDevice(**raw.pop("device"))
     schedulers = tuple(raw.pop("schedulers"))

@@ -45,9 +45,12 @@ from mqfair.bench.window import (
     usage,
 )
 from mqfair.due import due_of_cgroups
+from mqfair.manual.json_check import load
+from mqfair.manual.json_forms import node_of
 from mqfair.text.errors import Failure
 
 TIMELINE_STEP_MS = 100
+DIRECTIONS = ("read", "write", "trim")
 
 # Without a solo run, a cgroup with fewer than 4 requests outstanding gets what it asks for. The
 # mean of a load that keeps 4 is a little lower.
@@ -136,6 +139,37 @@ class CaseResult:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
+_RECORD = node_of("""
+case text
+scheduler text
+repeat count
+only text|null
+groups list
+groups[] text
+started_ms number
+cpu object?
+cpu.* integer
+sched_tags count?
+""")
+_FIGURES = node_of("""
+* object
+*.iops number
+*.bytes_per_s number
+*.latency_ns object
+*.latency_ns.* number
+*.histogram list
+*.histogram[] list
+*.histogram[][] count
+""")
+# Of fio's own result.
+_COUNTED = node_of(
+    "jobs list\njobs[] object\n"
+    + "".join(
+        f"jobs[].{one} object\njobs[].{one}.lat_ns object\njobs[].{one}.lat_ns.N count\n"
+        for one in DIRECTIONS
+    )
+)
+
 # A log of more than LOG_ENTRIES lines loses a few of a million lines while fio extends it. A
 # greater loss means that fio had no memory and that the shares are not reliable.
 MOST_LOST = 0.001
@@ -143,8 +177,7 @@ MOST_LOST = 0.001
 
 def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
     """The runs of @case in @folder; raises Failure if their logs are incomplete."""
-    for path in sorted(folder.glob(f"[0-9]*/{RECORD}")):
-        record = json.loads(path.read_text())
+    for path, record in read_records(folder):
         if record["case"] != case.name:
             continue
         figures = path.parent / FIGURES
@@ -160,6 +193,17 @@ def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
         )
 
 
+def read_records(folder: Path) -> Iterator[tuple[Path, Document]]:
+    """The records of the finished runs in @folder. Raises Failure for a damaged one."""
+    for path in sorted(folder.glob(f"[0-9]*/{RECORD}")):
+        yield path, load(path, _RECORD, made_again(path))
+
+
+def made_again(path: Path) -> str:
+    """The mend for the damaged file @path of a run."""
+    return f"remove the folder {path.parent}, and add --resume"
+
+
 def condense(folder: Path, case: Case, scheduler: str, groups: Sequence[str]) -> str:
     """The figures of the run in @folder as JSON, which take the place of its logs. Raises Failure
     for incomplete logs."""
@@ -168,7 +212,10 @@ def condense(folder: Path, case: Case, scheduler: str, groups: Sequence[str]) ->
 
 
 def _read_figures(path: Path) -> Used:
-    return {name: Usage(**figures) for name, figures in json.loads(path.read_text()).items()}
+    return {
+        name: Usage(one["iops"], one["bytes_per_s"], one["latency_ns"], one["histogram"])
+        for name, one in load(path, _FIGURES, made_again(path)).items()
+    }
 
 
 def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Completions, ...]]:
@@ -180,11 +227,9 @@ def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Comple
     idle = [name for name, members in threads.items() if not members or not all(members)]
     if idle:
         raise Failure(f"a job of cgroup {idle[0]} did no I/O: correct its options in the job file")
-    counted = sum(
-        job[direction]["lat_ns"]["N"]
-        for job in json.loads((folder / "fio.json").read_text())["jobs"]
-        for direction in ("read", "write", "trim")
-    )
+    path = folder / "fio.json"
+    jobs = load(path, _COUNTED, made_again(path))["jobs"]
+    counted = sum(job[direction]["lat_ns"]["N"] for job in jobs for direction in DIRECTIONS)
     logged = sum(len(thread) for members in threads.values() for thread in members)
     if counted - logged > counted * MOST_LOST:
         raise Failure(

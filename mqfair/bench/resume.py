@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mqfair.bench.plan import PLAN, RECORD, Plan, write_plan
-from mqfair.manual.json_check import parse
-from mqfair.text.errors import UsageError
+from mqfair.manual.json_check import load
+from mqfair.manual.json_forms import Node, node_of
+from mqfair.text.errors import Failure, UsageError
 
 # The options that a part of the plan comes from.
 _OPTIONS: Mapping[str, str] = {
@@ -30,8 +31,25 @@ _OPTIONS: Mapping[str, str] = {
     "tunables": "--tunable",
     "calibrate_s": "--calibrate",
 }
+_ANY = Node()
+_PLAN = node_of("repeat count")
+MACHINE = "machine.json"
+_MACHINE = node_of("""
+kernel text
+cpus count|null
+fio text
+python text
+disk text
+iocost_model object|null
+calibration object|null
+left_out object
+left_out.* text
+ssd object|null
+module text|null
+uncounted text?
+""")
 # The parts of a machine's record on which all figures depend.
-_MACHINE = ("kernel", "cpus", "fio", "disk", "module")
+_DECISIVE = ("kernel", "cpus", "fio", "disk", "module")
 _LOG = "kernel.log"
 _LOST = "kernel-lost.log"
 
@@ -54,19 +72,18 @@ def has_begun(folder: Path) -> bool:
     return (folder / PLAN).exists() or finished(folder) > 0
 
 
-def _document(path: Path) -> dict[str, Any] | None:
+def _document(path: Path, form: Node = _ANY) -> dict[str, Any] | None:
     """The document @path; None if it is absent or damaged. One that was cut short is no JSON."""
     try:
-        found = parse(path.read_text())
-    except (FileNotFoundError, ValueError):
+        return dict(load(path, form, ""))
+    except (FileNotFoundError, Failure):
         return None
-    return found if isinstance(found, dict) else None
 
 
-def _before(path: Path, what: str) -> dict[str, Any] | None:
+def _before(path: Path, form: Node, what: str) -> dict[str, Any] | None:
     """The document @path, which has @what of the part before; None if it is absent. A damaged one
     is as good as absent if no run is finished. Otherwise it raises UsageError."""
-    found = _document(path)
+    found = _document(path, form)
     if found is None and path.exists() and finished(path.parent):
         raise UsageError(
             f"--resume: {path} is damaged, so {what} of the finished runs is not known: delete the"
@@ -78,7 +95,7 @@ def _before(path: Path, what: str) -> dict[str, Any] | None:
 def begin(plan: Plan, folder: Path) -> None:
     """Writes @plan to @folder. If a bench has begun there, it must be the same one, and its
     unfinished runs are removed. Raises UsageError for another one."""
-    before = _before(folder / PLAN, "the command line")
+    before = _before(folder / PLAN, _PLAN, "the command line")
     differing = _differing(before, plan) if before else []
     if differing:
         raise UsageError(
@@ -121,12 +138,17 @@ def log_is_missing(folder: Path) -> bool:
 def machine_before(folder: Path) -> Mapping[str, Any] | None:
     """The record of the machine that an earlier part of the bench left in @folder. Raises
     UsageError for a damaged one."""
-    return _before(folder / "machine.json", "the machine")
+    return _before(folder / MACHINE, _MACHINE, "the machine")
+
+
+def machine_of(folder: Path) -> Mapping[str, Any]:
+    """The record of the machine that the runner left in @folder. Raises Failure."""
+    return dict(load(folder / MACHINE, _MACHINE, "remove it, and add --resume"))
 
 
 def require_same_machine(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raises UsageError if the finished runs were made under other conditions."""
-    for name in _MACHINE:
+    for name in _DECISIVE:
         if before[name] != now[name]:
             raise UsageError(
                 f"--resume: {name} was {_word(before[name])} in the finished runs and is"

@@ -241,7 +241,7 @@ class Runner:
         }
         if self._before is not None:
             resume.require_same_machine(self._before, machine)
-        _write(self._folder / "machine.json", machine)
+        _write(self._folder / resume.MACHINE, machine)
 
     def _one(self, disk: Disk, own: Cgroup, run: Run, folder: Path) -> None:
         folder.mkdir()

@@ -37,7 +37,6 @@ from mqfair.bench.kernel_log import splat, starved
 from mqfair.bench.plan import (
     HOST,
     PROGRESS,
-    RECORD,
     SLACK_S,
     VM,
     Case,
@@ -47,7 +46,7 @@ from mqfair.bench.plan import (
     PlannedGroup,
     PlannedJob,
 )
-from mqfair.bench.result import CaseResult, Document, analyse
+from mqfair.bench.result import CaseResult, Document, analyse, read_records
 from mqfair.bench.variant import (
     BFQ,
     DEFAULT_OURS,
@@ -230,7 +229,7 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     except (KeyboardInterrupt, SystemExit) as interrupt:
         raise _interrupted(request, plan, folder) from interrupt
     _require_valid(folder)
-    machine = json.loads((folder / "machine.json").read_text())
+    machine = resume.machine_of(folder)
     results = tuple(_analysed(folder, case, machine) for case in plan.cases)
     notes = (*_log_notes(folder), *_notes(request, machine))
     notes += tuple(_processor_bound(request.device, results))
@@ -260,7 +259,7 @@ def _interrupted(request: Request, plan: Plan, folder: Path) -> Interrupted:
     if request.on == HOST:
         words += "; scheduler, cgroups and modules are as before"
     try:
-        machine = json.loads((folder / "machine.json").read_text())
+        machine = resume.machine_of(folder)
         results = tuple(_analysed(folder, case, machine) for case in plan.cases)
     except (OSError, ValueError, Failure):
         return Interrupted(words, None)
@@ -621,7 +620,7 @@ def _number(job: PlannedJob, name: str) -> float:
 def _short_of_tags(folder: Path, results: Sequence[CaseResult]) -> Iterator[str]:
     """A note for each case in which BFQ saw a part of the requests only, so that the order in which
     tags became free decided its shares."""
-    records = [json.loads(file.read_text()) for file in sorted(folder.glob(f"*/{RECORD}"))]
+    records = [record for _, record in read_records(folder)]
     tags = {one["case"]: one["sched_tags"] for one in records if "sched_tags" in one}
     for case in (result.case for result in results):
         depth = _depth(case)

@@ -47,7 +47,7 @@ def parse(text: str, path: str) -> list[Figure]:
     before, brace, rest = text.partition("{")
     if not brace:
         raise UsageError(f"{path}: no results of fio: {_REMEDY}")
-    document = json_text.parse("\n" * before.count("\n") + brace + rest, path, _REMEDY)
+    document = json_text.parse("\n" * before.count("\n") + brace + rest, path, _REMEDY, finite=True)
     if not isinstance(document.get("jobs"), list):
         raise UsageError(f"{path}: no results of fio: {_REMEDY}")
     common = document.get("global options", {})

@@ -34,6 +34,7 @@ from mqfair.machine.cgroup import root_cgroup
 from mqfair.machine.fs import Fs
 from mqfair.machine.inotify import Inotify
 from mqfair.machine.lock import FOLDER
+from mqfair.text import json_text
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import add_dry_run_argument, add_json_argument, print_json, visible
 from mqfair.tune.enable import absent_tunable
@@ -109,7 +110,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 def _load_state(fs: Fs) -> dict[str, Weights]:
     """The weights that an earlier run wrote; empty if there is no usable file."""
     try:
-        state = json.loads(fs.host_path(STATE_FILE).read_text())
+        state = json_text.read(fs.host_path(STATE_FILE).read_text())
         if state["schema"] != STATE_SCHEMA:
             return {}
         return {

@@ -8,9 +8,13 @@ version, and passes.
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mqfair.manual.json_forms import BY_NAME, TYPES, Node, tree
+from mqfair.text import json_text
+from mqfair.text.errors import Failure
+from mqfair.text.json_text import WrongJsonError
 from mqfair.text.output import shortened, visible
 
 # The greatest number that is accepted. The product of two of them is finite.
@@ -28,16 +32,17 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
 }
 
 
-class WrongJsonError(ValueError):
-    """The text is no JSON, or a field is wrong. The message names the field and its value."""
-
-
-def parse(text: str) -> Any:
-    """The value of @text. Raises WrongJsonError."""
+def load(path: Path, node: Node, remedy: str) -> Any:
+    """The value in the file @path, which a run has left. Raises Failure with the fault and @remedy
+    unless it is as @node states."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise WrongJsonError("no JSON") from error
+        found = json_text.read(path.read_text())
+        require(found, node)
+    except UnicodeDecodeError as error:
+        raise Failure(f"{path}: no text: {remedy}") from error
+    except WrongJsonError as error:
+        raise Failure(f"{path}: {error}: {remedy}") from error
+    return found
 
 
 def require(value: Any, node: Node) -> None:

@@ -703,8 +703,15 @@ def _cut(lines: str) -> Iterator[tuple[str, str, str]]:
 
 def tree(form: Form) -> Node:
     """The root of @form's values."""
-    root = Node(children={"schema": Node("text", about=f"`{form.schema}`")})
-    for path, kind, about in _cut(form.lines):
+    root = node_of(form.lines)
+    schema = Node("text", about=f"`{form.schema}`")
+    return Node(children={"schema": schema, **root.children})
+
+
+def node_of(lines: str) -> Node:
+    """The root of the values that the @lines of a form state."""
+    root = Node()
+    for path, kind, about in _cut(lines):
         node = root
         for key in re.findall(r"\[\]|[^.\[]+", path):
             node = node.children.setdefault(key, Node())

@@ -15,9 +15,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mqfair.bench import plan
-from mqfair.manual.json_check import WrongJsonError, parse, require
+from mqfair.manual.json_check import require
 from mqfair.manual.json_forms import BY_NAME, FORMS, Node, tree
+from mqfair.text import json_text
 from mqfair.text.errors import UsageError
+from mqfair.text.json_text import WrongJsonError
 from mqfair.text.output import (
     add_json_argument,
     paint,
@@ -162,10 +164,7 @@ def load_benches(name: str) -> list[Document]:
 def document_of(text: str, name: str, maker: str) -> Document:
     """The result of a bench, of several, or of a qualification, in the @text of the file @name.
     Raises UsageError for any other text; @maker is the command that makes a right one."""
-    try:
-        found = parse(text)
-    except WrongJsonError as error:
-        raise UsageError(f"{name}: no JSON: {maker} makes it") from error
+    found = json_text.parse(text, name, f"{maker} makes it")
     schema = str(found.get("schema")) if isinstance(found, dict) else ""
     form = _form_of(schema)
     if form is None:

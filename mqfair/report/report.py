@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mqfair.manual.json_check import WrongJsonError
 from mqfair.report.compare import (
     MAKER,
     QUALIFY_SCHEMA,
@@ -22,6 +21,7 @@ from mqfair.report.compare import (
 )
 from mqfair.report.steps import steps
 from mqfair.text.errors import UsageError
+from mqfair.text.json_text import WrongJsonError
 from mqfair.text.output import print_json, read_text, require_outputs, whole_output
 from mqfair.watch import recording
 from mqfair.watch.recording import Recording

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The reader of JSON that fio has written. It refuses NaN and numbers without an end.
+"""The reader of all JSON in files: of fio, which a user names, and of this command.
 
-manual/json_check.py reads the documents of this command."""
+manual/json_check.py checks the documents of this command against their forms."""
 
 import json
 import math
@@ -12,17 +12,32 @@ from mqfair.text.errors import UsageError
 _DIGITS_MOST = 20
 
 
-def parse(text: str, path: str, remedy: str) -> Any:
-    """The value in @text. Raises UsageError with the reason and @remedy."""
+class WrongJsonError(ValueError):
+    """The text is no JSON, or a field is wrong. The message names the place and the fault."""
+
+
+def read(text: str, *, finite: bool = False) -> Any:
+    """The value in @text. Raises WrongJsonError. With @finite it refuses NaN and numbers without
+    an end, which a form refuses otherwise."""
     try:
-        return json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_refuse)
+        return (_FINITE if finite else _PLAIN).decode(text)
     except json.JSONDecodeError as error:
-        reason = f"{error.msg}, line {error.lineno}"
+        line = f"line {error.lineno}" if "\n" in text else f"column {error.colno}"
+        reason = f"{error.msg}, {line}"
     except RecursionError:
         reason = "brackets are nested too deep"
     except ValueError as error:
-        reason = str(error)
-    raise UsageError(f"{path}: no JSON ({reason}): {remedy}")
+        # Python converts no number of thousands of digits, and advises programmers.
+        reason = str(error) if finite else "a number is too long"
+    raise WrongJsonError(f"no JSON ({reason})")
+
+
+def parse(text: str, path: str, remedy: str, *, finite: bool = False) -> Any:
+    """As read(), but raises UsageError with the file @path and @remedy."""
+    try:
+        return read(text, finite=finite)
+    except WrongJsonError as error:
+        raise UsageError(f"{path}: {error}: {remedy}") from error
 
 
 def _integer(text: str) -> int:
@@ -40,3 +55,7 @@ def _float(text: str) -> float:
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
+
+
+_PLAIN = json.JSONDecoder()
+_FINITE = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_refuse)

@@ -17,8 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TextIO
 
-from mqfair.manual.json_check import WrongJsonError, parse, require
-from mqfair.manual.json_forms import BY_NAME, Form, Node, tree
+from mqfair.manual.json_check import require
+from mqfair.manual.json_forms import BY_NAME, Node, node_of, tree
+from mqfair.text import json_text
+from mqfair.text.json_text import WrongJsonError
 from mqfair.watch.pressure import Pressure
 from mqfair.watch.sample import DiskSample, Figures, Sample
 
@@ -140,7 +142,7 @@ def _read_pressure(before: Sample | None, line: Mapping[str, Any]) -> dict[str, 
 
 def _parsed(line: str, form: Node, number: int) -> dict[str, Any]:
     try:
-        words: dict[str, Any] = parse(line)
+        words: dict[str, Any] = json_text.read(line)
         require(words, form)
     except WrongJsonError as error:
         raise WrongJsonError(f"line {number}: {error}") from error
@@ -155,8 +157,7 @@ def read(text: str) -> Recording:
     if words["schema"] != SCHEMA:
         raise WrongJsonError(f"line 1: its schema is not {SCHEMA}")
     head = Head(**{one.name: words[one.name] for one in fields(Head)})
-    form = tree(Form("record", MAKER, "A sample.", _SAMPLE))
-    del form.children["schema"]
+    form = node_of(_SAMPLE)
     samples: list[Sample] = []
     for number, line in enumerate(lines, 2):
         if not line or (number == len(lines) + 1 and _is_cut(line)):
@@ -174,7 +175,7 @@ def read(text: str) -> Recording:
 
 def _is_cut(line: str) -> bool:
     try:
-        parse(line)
+        json_text.read(line)
     except WrongJsonError:
         return True
     return False

@@ -157,7 +157,7 @@ def test_the_results_name_the_scheduler_that_was_left_out(tmp_path, monkeypatch)
         machine = {
             "kernel": "6.1", "cpus": 2, "fio": "fio-3", "python": "3", "module": None,
             "iocost_model": {}, "calibration": {}, "left_out": {"iocost": reason},
-            "ssd": {"model": "980pro", "time_scale": "100"},
+            "disk": "ssd-bench", "ssd": {"model": "980pro", "time_scale": "100"},
         }  # fmt: skip
         (folder / "machine.json").write_text(json.dumps(machine))
         (folder / "kernel.log").write_text("")

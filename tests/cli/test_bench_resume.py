@@ -4,6 +4,7 @@
 import dataclasses
 import errno
 import json
+import shutil
 
 import pytest
 from test_bench_interrupt import MACHINE
@@ -173,7 +174,38 @@ def test_a_run_with_a_damaged_record_is_made_again(bench, guest, tmp_path, text)
     assert "4 runs, of which 3 are finished" in again.err
 
 
-@pytest.mark.parametrize("text", CUT)
+NO_FIGURE = ["[1]", '{"jobs": [{"read": {}}]}', '{"a": {"iops": NaN}}', "[" * 99999, "\udcff"]
+
+
+@pytest.mark.parametrize("text", [*CUT, *NO_FIGURE])
+@pytest.mark.parametrize("name", ["fio.json", "figures.json"])
+def test_a_damaged_file_of_a_run_is_named_with_a_mend_that_works(
+    bench, guest, tmp_path, name, text
+):
+    bench("--repeat", "2")
+    file = tmp_path / "raw/001" / name
+    file.write_text(text, errors="surrogateescape")
+    said = bench("--repeat", "2", "--resume")
+    assert said.code == 1
+    (told,) = [line for line in said.err.splitlines() if line.startswith("mqfair: ")]
+    assert told.startswith(f"mqfair: {file}: ")
+    assert told.endswith(f": remove the folder {file.parent}, and add --resume")
+    shutil.rmtree(file.parent)
+    guest.made.clear()
+    assert (bench("--repeat", "2", "--resume").code, guest.made) == (0, [(1, 1)])
+
+
+@pytest.mark.parametrize("text", ["{}", '{"case": 5}'])
+def test_a_record_of_another_form_is_named(bench, guest, tmp_path, text):
+    bench()
+    file = tmp_path / "raw/001/run.json"
+    file.write_text(text)
+    said = bench("--resume")
+    assert said.code == 1
+    assert said.err.splitlines()[-1].startswith(f"mqfair: {file}: ")
+
+
+@pytest.mark.parametrize("text", [*CUT, "{}", "[" * 99999])
 @pytest.mark.parametrize(
     ("name", "what"), [("plan.json", "the command line"), ("machine.json", "the machine")]
 )

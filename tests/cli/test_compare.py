@@ -136,7 +136,10 @@ def test_one_run_is_no_evidence(tmp_path, run):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "no JSON: `mqfair bench JOB --json FILE` makes it"),
+        (
+            '{\n"schema',
+            "no JSON (Unterminated string starting at, line 2): `mqfair bench JOB --json FILE`",
+        ),
         ("[]", "no result of mqfair bench"),
         ('{"schema": "mqfair.top/1"}', "no result of mqfair bench"),
         ('{"schema": "mqfair.bench/2", "job": "", "where": {}, "runs": []}', "has no finished run"),
@@ -144,7 +147,7 @@ def test_one_run_is_no_evidence(tmp_path, run):
         ('{"schema": "mqfair.bench/2", "runs": 5}', "a damaged result: job is missing"),
         ('{"schema": ["mqfair.bench/2"]}', "no result of mqfair bench"),
         ('{"schema": "mqfair.qualify/1"}', "drive is missing: qualify the drive again"),
-        ("[" * 9999, "no JSON: `mqfair bench"),
+        ("[" * 9999, "no JSON (brackets are nested too deep): `mqfair bench"),
     ],
 )
 def test_other_files_are_named(pair, tmp_path, run, text, said):

@@ -108,6 +108,7 @@ def test_without_its_memory_a_weight_counts_as_set_by_hand(host, run):
         '{"schema": 1}',
         "[]",
         '{"schema": "mqfair.follow-state/1", "mirrored": [1]}',
+        "[" * 99_999,
     ):
         host.put(STATE_FILE, text)
         assert "stays at 900, set by hand (io.weight: 700)" in run("follow", "--once").out

@@ -7,7 +7,8 @@ import jsonschema
 import pytest
 
 from mqfair.manual import json_forms
-from mqfair.manual.json_check import WrongJsonError, parse, require
+from mqfair.manual.json_check import require
+from mqfair.text.json_text import WrongJsonError, read
 
 EXAMPLES = {
     "text": "a", "integer": -1, "count": 1, "number": 0.5, "signed": -0.5, "time": 1e9,
@@ -104,4 +105,4 @@ def test_the_message_names_the_field_and_its_value():
 @pytest.mark.parametrize("text", ["", "{", "[" * 9999, '{"a": 1', "1" * 9999])
 def test_other_text_is_no_json(text):
     with pytest.raises(WrongJsonError, match="no JSON"):
-        parse(text)
+        read(text)

@@ -33,6 +33,7 @@ from mqfair.bench.result import (
     RunResult,
     Used,
     case_result,
+    made_again,
     require_requests,
 )
 from mqfair.bench.session import Interrupted, Outcome, Progress, Request, plan_for
@@ -56,6 +57,8 @@ from mqfair.bench.variant import (
 )
 from mqfair.bench.window import Usage
 from mqfair.machine.signals import interrupted_once
+from mqfair.manual import json_check
+from mqfair.manual.json_forms import node_of
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import writing
 from mqfair.traces import native
@@ -71,6 +74,7 @@ CPU_BOUND = 0.95
 _LOOK_S = 0.2
 # A run's input of sim-run, in the run's folder.
 DESCRIPTION = "description"
+_FIGURES = node_of("flows object\nflows.* object\npressure object?")
 _LINE = re.compile(r"\bline \d+: ")
 # The schedulers that sim-run has.
 SIMULATED = (NONE, *OURS, IOCOST, THROTTLE, DEADLINE, KYBER, *COMPARATORS)
@@ -422,7 +426,8 @@ def _recorded(folder: Path, text: str) -> Any:
             f"--resume: the run in {folder} had another description: use the same command line,"
             " or a new folder"
         )
-    figures = json.loads((folder / RECORD).read_text())
+    path = folder / RECORD
+    figures = json_check.load(path, _FIGURES, made_again(path))
     if "pressure" not in figures:
         raise UsageError(
             f"--resume: the run in {folder} is of an older simulator, without figures of"
