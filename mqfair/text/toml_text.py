@@ -28,6 +28,10 @@ _LARGE = re.compile(
     r"[=\[,]\s*[+-]?(?:0x[\da-f_]{16,}|0o[0-7_]{21,}|0b[01_]{63,}|[\d_]{19,})", re.IGNORECASE
 )
 _COMMENT = re.compile(r"(?:^|\s+)#.*")
+# The last group is empty if nothing closes the quotes. An apostrophe inside a word opens none.
+_QUOTED = re.compile(
+    rf"""(?<![^\s=:,{{\[])(?:"(?:[^"\\]|\\.)*|'[^']*|[{_CURLED}][^{_CURLED}]*)(["'{_CURLED}]?)"""
+)
 _HEAD = re.compile(r"\[{1,2}[^\[\]]+\]{1,2}")
 _PAIR = re.compile(r"([\w.-]+)\s*[=:\s]\s*(.+)")
 # A comment of C, C++ or INI: at the begin of a line, or behind a value.
@@ -89,25 +93,49 @@ def _not_toml(text: str, path: str, message: str, check: Check) -> str:
     at = re.search(r"\(at line (\d+), column \d+\)", message)
     lines = text.rstrip("\n").split("\n")
     number = int(at[1]) if at else len(lines)
-    line = _bare(lines[number - 1]) if number <= len(lines) else ""
+    line, rest = _parts(lines[number - 1]) if number <= len(lines) else ("", "")
     below = [_bare(one) for one in lines[number : number + _LINES_MOST]]
     reason = message.partition(" (at ")[0]
-    mends = _Mends(lines[: number - 1], line, below, check)
+    mends = _Mends(lines[: number - 1], line, rest, below, check)
     mend = mends.twice(reason) if reason.startswith(("Cannot", "Duplicate")) else mends.mend()
-    return f"{path}:{number}: {shortened(line)!r} is no TOML ({reason}): {mend}"
+    return f"{path}:{number}: {shortened(line + rest)!r} is no TOML ({reason}): {mend}"
 
 
 def _bare(line: str) -> str:
     """@line without its comment, which is no part of a mend."""
-    return _COMMENT.sub("", line).strip()
+    return _parts(line)[0]
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """@line without its comment, and the text from a # on that is no sure comment, since quotes
+    before it are open."""
+    is_open = False
+    masked = line
+    for quoted in _QUOTED.finditer(line):
+        if quoted[1]:
+            closed = quoted[0].replace("#", "_")
+            masked = masked[: quoted.start()] + closed + masked[quoted.end() :]
+        else:
+            is_open = True
+    comment = _COMMENT.search(masked)
+    if comment is None:
+        return line.strip(), ""
+    rest = line[comment.start() :].rstrip()
+    return line[: comment.start()].strip(), rest if is_open else ""
+
+
+def _unquoted(value: str) -> str:
+    return value.strip(_CURLED + "\"' ;,")
 
 
 @dataclass(frozen=True)
 class _Mends:
-    """The mends for @line, at which the parser stopped."""
+    """The mends for @line, at which the parser stopped. @rest is the text behind it that is a part
+    of its value or a comment."""
 
     above: Sequence[str]
     line: str
+    rest: str
     below: Sequence[str]
     check: Check
 
@@ -128,7 +156,7 @@ class _Mends:
         if pair is None:
             return _FORM
         refusal = ""
-        for candidate, quotes in self._candidates(pair[1], pair[2]):
+        for candidate, quotes in self._with_rest(pair[1], pair[2]):
             try:
                 self._take(candidate)
             except UsageError as error:
@@ -170,6 +198,13 @@ class _Mends:
             return False
         return True
 
+    def _with_rest(self, key: str, value: str) -> Iterator[tuple[str, str]]:
+        """The _candidates() with @rest in the value, and then behind it as a comment."""
+        if self.rest:
+            yield f'{key} = "{_unquoted(value + self.rest)}"', ""
+        for candidate, quotes in self._candidates(key, value):
+            yield candidate, self.rest or quotes
+
     def _candidates(self, key: str, value: str) -> Iterator[tuple[str, str]]:
         """The lines that may be meant, and words about their quotes; the most special one first."""
         if value.startswith("{"):
@@ -178,7 +213,7 @@ class _Mends:
             parts = [part for line in lines if (part := line.strip(" \t,"))]
             yield f"{key} = {{ {', '.join(parts)} }}", ", on one line" if len(lines) > 1 else ""
             return
-        bare = value.strip(_CURLED + "\"' ;,")
+        bare = _unquoted(value)
         if bare.lower() in _WORDS:
             yield f"{key} = {_WORDS[bare.lower()]}", ""
         number = _INTEGER.fullmatch(_SEPARATOR.sub("", bare))
