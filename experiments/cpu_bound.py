@@ -37,9 +37,9 @@ from experiments.cpu_bound_guest import WORKLOADS
 from experiments.harness import Candidate, Check
 from lab.tree import DEFAULT_KERNEL, UML
 from mqfair.bench import report
-from mqfair.bench.variant import BFQ, MQFQ, NONE
+from mqfair.bench.variant import BFQ, KYBER, MQFQ, NONE
 
-KYBER, KYBER_FAIR = "kyber", "kyber-fair"
+KYBER_FAIR = "kyber-fair"
 SCHEDULERS = f"{KYBER},{BFQ},{MQFQ},{KYBER_FAIR}"
 ONE_BY_ONE = ("qd1", "qd32")
 # LEAST[scheduler][workload][base]: the least ratio of the scheduler's IOPS to the base's.

@@ -117,6 +117,9 @@ NEEDS: Mapping[str, str] = {
 # Engines that send no request to the scheduler of a block device.
 _PASSTHROUGH = "its requests pass every scheduler by: use io_uring or libaio"
 _ELSEWHERE = "it sends no request to a block device: use io_uring, libaio or psync"
+# The engines with one request outstanding, and that of a job that names none.
+ENGINES_OF_ONE = ("psync", "sync", "vsync", "pvsync", "pvsync2")
+ENGINE_DEFAULT = "psync"
 ENGINES_REFUSED: Mapping[str, str] = {
     **_each("sg io_uring_cmd xnvme libblkio libzbc rbd rados", _PASSTHROUGH),
     **_each(

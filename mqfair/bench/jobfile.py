@@ -22,13 +22,11 @@ from mqfair.bench.fio_keys import (
     REPLACED,
     is_off,
 )
+from mqfair.machine.cgroup import WEIGHT_DEFAULT, WEIGHT_MAX, WEIGHT_MIN
 from mqfair.text.errors import UsageError
 from mqfair.text.numbers import is_number
 from mqfair.text.output import nearest, shortened
 
-WEIGHT_MIN = 1
-WEIGHT_MAX = 10000
-WEIGHT_DEFAULT = 100
 RAMP_DEFAULT_S = 1.0
 RUNTIME_DEFAULT_S = 5.0
 # Of one run: a week. Each I/O of a run is logged, so memory ends sooner.

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
-from mqfair.bench.fio_keys import ABSORBED, REPLACED
+from mqfair.bench.fio_keys import ABSORBED, ENGINES_OF_ONE, REPLACED
 from mqfair.bench.jobfile import RW_KEYS, Job, JobFile, Option
 from mqfair.bench.plan import Case, PlannedJob
 from mqfair.text.errors import UsageError
@@ -26,7 +26,6 @@ from mqfair.traces.replay import Extent, Replay, deal, measured, require_inside
 READ_IOLOG = "read_iolog"
 # fio 3.33 does not begin a longer line of options.
 PROCESSES_MOST = 128
-_SYNCHRONOUS = ("psync", "sync", "pvsync", "pvsync2", "vsync")
 _OWN = (READ_IOLOG, "replay_no_stall", "replay_time_scale", "numjobs")
 # fio takes these from the trace, or they change no request.
 _BESIDE = (*_OWN, *RW_KEYS, "bs", "blocksize", "direct", "ioengine", "iodepth", "name")
@@ -125,7 +124,7 @@ def _planned(plan: PlannedJob, job: Job, path: str, folder: Path) -> PlannedJob:
 
 def _require_apt(option: Option, path: str) -> None:
     place = f"{path}:{option.line}: {option}"
-    if option.key == "ioengine" and option.value not in _SYNCHRONOUS:
+    if option.key == "ioengine" and option.value not in ENGINES_OF_ONE:
         raise UsageError(
             f"{place}: fio measures a replay with a synchronous engine alone: use ioengine=psync,"
             " and numjobs for more requests at a time"

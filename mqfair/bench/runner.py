@@ -53,7 +53,9 @@ from mqfair.bench.plan import (
 )
 from mqfair.bench.variant import (
     BFQ,
+    DEADLINE,
     IOCOST,
+    KYBER,
     MQFQ,
     NONE,
     THROTTLE,
@@ -87,7 +89,7 @@ _ERROR_LINES = 5
 # fio uses job names in file names of a shell command, without quoting.
 _UNSAFE = re.compile(r"[^\w.-]")
 # The kernel's schedulers that may be modules, and their modules.
-SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+SCHEDULER_MODULES = {BFQ: "bfq", KYBER: "kyber-iosched", DEADLINE: "mq-deadline"}
 
 # (seconds after the jobs have started, function to call).
 Step = tuple[float, Callable[[], None]]

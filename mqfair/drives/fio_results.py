@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mqfair.bench.fio_keys import ENGINE_DEFAULT, ENGINES_OF_ONE
 from mqfair.drives.figures import (
     BYTES_MOST,
     DEPTH_MOST,
@@ -32,8 +33,6 @@ from mqfair.text.output import shortened
 
 _REMEDY = "use the output of fio --output-format=json"
 _P99 = "99.000000"
-_ENGINES_OF_ONE = ("psync", "sync", "vsync", "pvsync", "pvsync2")
-_ENGINE_DEFAULT = "psync"
 # With one of these options a result is not the limit of the drive, or is of several loads.
 _REFUSED = (
     "bssplit", "rate", "rate_iops", "thinktime", "read_iolog", "zonemode", "flow", "iodepth_batch",
@@ -138,8 +137,8 @@ class _Job:
             raise self._wrong(
                 "bs", bs, f"use one size: a multiple of 512, up to {BYTES_MOST >> 20}m"
             )
-        engine = options.get("ioengine", _ENGINE_DEFAULT)
-        depth = "1" if engine in _ENGINES_OF_ONE else options.get("iodepth", "1")
+        engine = options.get("ioengine", ENGINE_DEFAULT)
+        depth = "1" if engine in ENGINES_OF_ONE else options.get("iodepth", "1")
         jobs = options.get("numjobs", "1")
         return Load(
             rw,

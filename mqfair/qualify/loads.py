@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from mqfair.bench import jobfile
 from mqfair.bench.jobfile import JobFile
-from mqfair.bench.variant import IOCOST, is_ours, scheduler_of
+from mqfair.bench.variant import DEADLINE, IOCOST, KYBER, is_ours, scheduler_of
 
 RAMP_S = 0.5
 # The window of isolation needs seconds to find its size.
@@ -29,7 +29,7 @@ TWO = (100, 300)
 FOUR = (100, 250, 500, 1000)
 READER = "reader"
 # They run alone on the drive, to save time: two know no weights, and io.cost has its own fit.
-OF_PEAK_ALONE = ("kyber", "mq-deadline", IOCOST)
+OF_PEAK_ALONE = (KYBER, DEADLINE, IOCOST)
 # The end of a label of a scheduler of ours that gives up no work for a cgroup below its share.
 OFF = ":isolation=0"
 

@@ -4,10 +4,9 @@ without."""
 
 import argparse
 
-from mqfair.bench.variant import IOCOST, MQFQ, NONE
+from mqfair.bench.variant import IOCOST, KYBER, MQFQ, NONE
 from mqfair.text.output import add_json_argument
 
-KYBER = "kyber"
 SCHEDULERS = (NONE, KYBER, IOCOST, MQFQ)
 DEPTHS = (8, 32, 256)
 REPEAT = 3

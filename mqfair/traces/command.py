@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mqfair.bench.jobfile import RUNTIME_MOST_S
+from mqfair.bench.simulated.options import PROCESSES_MOST
 from mqfair.text.errors import UsageError
 from mqfair.text.output import (
     add_json_argument,
@@ -32,9 +33,8 @@ SCHEMA = "mqfair.trace/1"
 JOB = "replay.fio"
 REQUESTS_GENERATED = 100_000
 _ROWS = 40
-# Of a section of JOB, and of all sections together, which is the simulator's limit.
+# Of a section of JOB.
 _PROCESSES = 32
-_PROCESSES_IN_ALL = 2048
 # int() refuses some thousand digits.
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _SIZE = re.compile(rf"({_WHOLE.pattern})([kmgt]?)", re.IGNORECASE)
@@ -233,7 +233,7 @@ def _in_time(requests: Iterator[Request]) -> Iterator[Request]:
 def _job_text(parts: Mapping[str, int], whole: Figures) -> str:
     """All cgroups run from the first request of the trace to its last. @parts has the number of
     requests of each."""
-    most = min(_PROCESSES, _PROCESSES_IN_ALL // len(parts))
+    most = min(_PROCESSES, PROCESSES_MOST // len(parts))
     lines = [
         "# Each cgroup replays its part of one trace, with requests outstanding up to numjobs.",
         "[global]",

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mqfair.bench import jobfile, replays
-from mqfair.bench.fio_keys import ABSORBED, REFUSED, REPLACED, WITHOUT_EFFECT, words_of
+from mqfair.bench.fio_keys import (
+    ABSORBED,
+    ENGINE_DEFAULT,
+    ENGINES_OF_ONE,
+    REFUSED,
+    REPLACED,
+    WITHOUT_EFFECT,
+    words_of,
+)
 from mqfair.bench.jobfile import Job, JobFile, Option
 from mqfair.bench.simulated.drive import Drive
 from mqfair.text.errors import UsageError
@@ -34,9 +42,6 @@ _DIRECTIONS: Mapping[str, tuple[int | None, bool]] = {
 _TRIMS = ("trim", "randtrim")
 _IN_TURN = ("read", "write", "trim")
 _ENGINES_WITH_DEPTH = ("libaio", "io_uring", "posixaio")
-_ENGINES_OF_ONE = ("psync", "sync", "vsync", "pvsync", "pvsync2")
-# fio's engine for a job that names none.
-_ENGINE_DEFAULT = "psync"
 _BYTES_DEFAULT = 4096
 # The values of other keys with which they change no request. None stands for a key alone.
 _NEUTRAL: Mapping[str, tuple[str, ...]] = {
@@ -107,7 +112,7 @@ _CPUS = re.compile(r"(\d+)(?:-(\d+))?")
 _SECTOR = 512
 _PAGE = 4096
 _DEPTH_MOST = 65536
-_PROCESSES_MOST = 2048
+PROCESSES_MOST = 2048
 _MS_MOST = 10**9
 _SIZES_MOST = 32
 # The other options of a replay are read by replays.py.
@@ -143,7 +148,7 @@ class _Draft:
     bytes: int = _BYTES_DEFAULT
     sizes: list[tuple[int, int]] = field(default_factory=list)
     depth: int = 1
-    engine: str = _ENGINE_DEFAULT
+    engine: str = ENGINE_DEFAULT
     direct: bool = False
     processes: int = 1
     start_ms: int = 0
@@ -175,9 +180,9 @@ def loads(job: JobFile, drive: Drive) -> list[Load]:
         for one in group.jobs
         for load in _Reader(job.path, drive).loads(group.name, one)
     ]
-    if len(found) > _PROCESSES_MOST:
+    if len(found) > PROCESSES_MOST:
         raise UsageError(
-            f"{job.path}: {len(found)} processes: the simulator has at most {_PROCESSES_MOST}:"
+            f"{job.path}: {len(found)} processes: the simulator has at most {PROCESSES_MOST}:"
             " lower numjobs"
         )
     return found
@@ -476,7 +481,7 @@ class _Reader:
         found: list[int] = []
         for word in (option.value or "").split(","):
             match = _CPUS.fullmatch(word.strip())
-            if match is None or int(match[2] or match[1]) - int(match[1]) > _PROCESSES_MOST:
+            if match is None or int(match[2] or match[1]) - int(match[1]) > PROCESSES_MOST:
                 raise self._wrong(option, "write the numbers of CPUs, such as 0,2-3")
             found += range(int(match[1]), int(match[2] or match[1]) + 1)
         if not found:
@@ -487,10 +492,10 @@ class _Reader:
         draft.depth = self._number(option, 1, _DEPTH_MOST)
 
     def _numjobs(self, draft: _Draft, option: Option) -> None:
-        draft.processes = self._number(option, 1, _PROCESSES_MOST)
+        draft.processes = self._number(option, 1, PROCESSES_MOST)
 
     def _ioengine(self, draft: _Draft, option: Option) -> None:
-        engines = (*_ENGINES_WITH_DEPTH, *_ENGINES_OF_ONE)
+        engines = (*_ENGINES_WITH_DEPTH, *ENGINES_OF_ONE)
         if option.value not in engines:
             raise self._wrong(option, f"use {', '.join(engines)}")
         draft.engine = option.value

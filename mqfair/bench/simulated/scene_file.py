@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mqfair.bench import jobfile
 from mqfair.bench.jobfile import Group, Job, JobFile, Section
+from mqfair.machine.cgroup import WEIGHT_DEFAULT
 from mqfair.text.errors import UsageError
 from mqfair.text.numbers import is_number
 from mqfair.traces.replay import name_of
@@ -66,7 +66,7 @@ def load(path: str) -> SceneFile:
         parent = next((path for path, flow in flows.items() if flow == values.get("parent")), "")
         place = f"{parent}/{name}" if parent else name
         flows[place] = name
-        weights[place] = _number(values.get("weight", ""), jobfile.WEIGHT_DEFAULT)
+        weights[place] = _number(values.get("weight", ""), WEIGHT_DEFAULT)
     loaded = {words[1] for words in statements if words[0] == "load" and words[1:]}
     numbers = {words[0]: _number(words[1], 0) for words in statements if len(words) == 2}
     warm_ms, run_ms = numbers.get("warm_ms", 0), numbers.get("run_ms", _RUN_MS_DEFAULT)
