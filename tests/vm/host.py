@@ -35,8 +35,9 @@ _AROUND_A_TEST_S = 45.0
 _BOOT_S = 600.0
 # The checks of the debug kernel need memory beside each object.
 _DEBUG_MEMORY_MB = 3072
-# A guest with this many tests is worth its boot; the next file may get another guest beside it.
-_ENOUGH_TESTS = 12
+# A guest with this many tests is worth its boot of 11 s; the next file may get another guest
+# beside it.
+_ENOUGH_TESTS = 30
 
 
 SECOND_TRY = "try 2"
@@ -105,7 +106,7 @@ def discover(
         if tests:
             group = Group(path.stem.removeprefix("test_"), file.guest, tests, kernel_name)
             _join(found.setdefault(file.guest, []), group)
-    return [group for groups in found.values() for group in groups]
+    return [group for groups in found.values() for group in _without_a_small_rest(groups)]
 
 
 def _on(kernel_name: str) -> str:
@@ -116,10 +117,21 @@ def _on(kernel_name: str) -> str:
 def _join(groups: list[Group], group: Group) -> None:
     """Adds @group to the last one of @groups, or as a new one if the last one has enough tests."""
     if groups and len(groups[-1].tests) < _ENOUGH_TESTS:
-        last = groups.pop()
-        name = f"{last.name}+{group.name}"
-        group = dataclasses.replace(group, name=name, tests=last.tests + group.tests)
+        group = _in_one(groups.pop(), group)
     groups.append(group)
+
+
+def _in_one(group: Group, next_one: Group) -> Group:
+    name = f"{group.name}+{next_one.name}"
+    return dataclasses.replace(group, name=name, tests=group.tests + next_one.tests)
+
+
+def _without_a_small_rest(groups: list[Group]) -> list[Group]:
+    """@groups of equal guests; the tests of the last files are not worth a boot of their own."""
+    if len(groups) > 1 and len(groups[-1].tests) < _ENOUGH_TESTS:
+        *first, last, rest = groups
+        return [*first, _in_one(last, rest)]
+    return groups
 
 
 def _load(path: Path) -> ModuleType:
