@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from fairlib import SMALL_GUEST, Load, mqfq, tenants
-from guestlib import NullBlk, run, write
+from guestlib import NullBlk, run, wait_until, write
 
 guest = SMALL_GUEST
 
@@ -24,16 +26,20 @@ SECONDS = 10
 HOUR_NS = 3600 * 10**9
 
 
-def traced(disk: NullBlk, wanted: str) -> list[str]:
-    """The dispatches with @wanted in SECONDS of batches from two CPUs."""
+@contextlib.contextmanager
+def traced(disk: NullBlk, wanted: str) -> Iterator[None]:
+    """Traces the dispatches with @wanted, while there are batches from two CPUs."""
     write(EVENT / "filter", wanted)
     (TRACING / "trace").write_text("")
     write(EVENT / "enable", 1)
     try:
         with tenants(heavy=900, light=100) as groups, Load(disk, groups, **BATCHES):
-            time.sleep(SECONDS)
+            yield
     finally:
         write(EVENT / "enable", 0)
+
+
+def dispatches() -> list[str]:
     text = (TRACING / "trace").read_text()
     return [line for line in text.splitlines() if "mqfair_dispatch:" in line]
 
@@ -43,6 +49,9 @@ def test_no_wait_is_below_zero() -> None:
     if not EVENT.exists():
         run("mount", "-t", "tracefs", "tracefs", TRACING)
     with NullBlk(**DRIVE) as disk, mqfq(disk):
-        assert traced(disk, f"wait_ns < {HOUR_NS}")
-        wrong = traced(disk, f"wait_ns >= {HOUR_NS}")
+        with traced(disk, f"wait_ns < {HOUR_NS}"):
+            wait_until(dispatches, "dispatches are traced")
+        with traced(disk, f"wait_ns >= {HOUR_NS}"):
+            time.sleep(SECONDS)
+        wrong = dispatches()
         assert wrong == [], f"{len(wrong)} dispatches, the first: {wrong[0]}"
