@@ -2,12 +2,14 @@
 """mqfair sim --cluster: the workers of a Dask scheduler give the same bytes as this machine."""
 
 import contextlib
+import dataclasses
 import json
 import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from test_replays import HEAD
@@ -49,25 +51,51 @@ def scheduler_in(folder):
         process.wait()
 
 
+@dataclasses.dataclass
+class Cluster:
+    """A scheduler at @address, with its log in @folder. @workers has all that were ever started."""
+
+    address: str
+    folder: Path
+    workers: list[subprocess.Popen] = dataclasses.field(default_factory=list)
+
+    def alive(self):
+        return [one for one in self.workers if one.poll() is None]
+
+    def have_two_workers(self):
+        options = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
+        while len(self.alive()) < 2:
+            self.workers.append(started(self.folder, "worker", self.address, *options))
+        log = self.folder / "worker.log"
+        said = len(self.workers)
+        wait_for(lambda: log.read_text().count("Registered to") == said, *self.alive())
+
+    def end_workers(self):
+        for one in self.alive():
+            one.kill()
+            one.wait()
+
+
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory):
-    """The address of a scheduler without workers, and its folder."""
+    """A scheduler without workers."""
     folder = tmp_path_factory.mktemp("cluster")
     with scheduler_in(folder) as address:
-        yield address, folder
+        cluster = Cluster(address, folder)
+        yield cluster
+        cluster.end_workers()
 
 
-@pytest.fixture(scope="module")
-def address(scheduler):
-    """The address of a scheduler with two workers."""
-    address, folder = scheduler
-    options = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
-    workers = [started(folder, "worker", address, *options) for _ in range(2)]
-    wait_for(lambda: (folder / "worker.log").read_text().count("Registered to") == 2, *workers)
-    yield address
-    for one in workers:
-        one.kill()
-        one.wait()
+@pytest.fixture
+def workers(scheduler):
+    """The scheduler with two workers; those that a test has ended are replaced."""
+    scheduler.have_two_workers()
+    return scheduler
+
+
+@pytest.fixture
+def address(workers):
+    return workers.address
 
 
 def wait_for(condition, *processes):
@@ -86,9 +114,11 @@ def impatient(monkeypatch):
 
 def test_a_scheduler_without_workers_is_told(scheduler, impatient, run):
     """Before the workers of the other tests have begun."""
-    got = run("sim", JOB, "--cluster", scheduler[0])
+    got = run("sim", JOB, "--cluster", scheduler.address)
     assert (got.code, got.out) == (1, "")
-    said = f"mqfair: --cluster {scheduler[0]}: no worker within 1 s: start some by `dask worker"
+    said = (
+        f"mqfair: --cluster {scheduler.address}: no worker within 1 s: start some by `dask worker"
+    )
     assert got.err.splitlines()[-1].startswith(said)
 
 
@@ -145,42 +175,6 @@ def test_a_worker_that_cannot_run_the_program_is_named(address, tmp_path):
             there.play("run_ms 1\n")
 
 
-def test_a_run_of_a_lost_worker_is_played_by_another(run, tmp_path):
-    argv = [JOB, "--runtime", "20", "--schedulers", "none,mqfq", "--repeat", "3"]
-    here = results(run, tmp_path, "here", *argv)
-    with scheduler_in(tmp_path) as address:
-        options = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
-        workers = [started(tmp_path, "worker", address, *options) for _ in range(2)]
-        log = tmp_path / "worker.log"
-        wait_for(lambda: log.read_text().count("Registered to") == 2, *workers)
-        raw, document = tmp_path / "there", tmp_path / "there.json"
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mqfair", "sim", *argv, "--raw", raw, "--json", document,
-             "--cluster", address], cwd=ROOT, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        wait_for(lambda: any(raw.glob("*/run.json")), process)
-        workers[0].kill()
-        assert process.wait(timeout=120) == 0
-        workers[1].kill()
-        for one in workers:
-            one.wait()
-    assert document.read_bytes() == here[0]
-
-
-def test_lost_workers_are_told(tmp_path, monkeypatch):
-    with scheduler_in(tmp_path) as address:
-        from mqfair.bench.simulated import cluster
-
-        monkeypatch.setattr(cluster, "_LOOK_S", 0.2)
-        monkeypatch.setattr(cluster, "ABSENCE_S", 1)
-        worker = started(tmp_path, "worker", address, "--no-nanny", "--no-dashboard")
-        with cluster.connected(address, program.ensure(), tmp_path) as there:
-            worker.kill()
-            worker.wait()
-            with pytest.raises(Failure, match="no worker for 1 s: start some; with --raw, --resum"):
-                there.play("scheduler none\ndevice 1 1000 0\nrun_ms 1\nflow a weight 1\n")
-
-
 def test_an_interrupted_bench_ends_soon_and_keeps_its_runs(address, tmp_path):
     argv = ["sim", JOB, "--runtime", "60", "--schedulers", "none,mqfq", "--repeat", "20"]
     raw = tmp_path / "raw"
@@ -194,6 +188,31 @@ def test_an_interrupted_bench_ends_soon_and_keeps_its_runs(address, tmp_path):
     assert process.returncode == 130
     assert "of 40 runs were finished" in said
     assert "Traceback" not in said
+
+
+def test_a_run_of_a_lost_worker_is_played_by_another(workers, run, tmp_path):
+    argv = [JOB, "--runtime", "20", "--schedulers", "none,mqfq", "--repeat", "3"]
+    here = results(run, tmp_path, "here", *argv)
+    raw, document = tmp_path / "there", tmp_path / "there.json"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mqfair", "sim", *argv, "--raw", raw, "--json", document,
+         "--cluster", workers.address], cwd=ROOT, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for(lambda: any(raw.glob("*/run.json")), process)
+    workers.alive()[0].kill()
+    assert process.wait(timeout=120) == 0
+    assert document.read_bytes() == here[0]
+
+
+def test_lost_workers_are_told(workers, tmp_path, monkeypatch):
+    from mqfair.bench.simulated import cluster
+
+    monkeypatch.setattr(cluster, "_LOOK_S", 0.2)
+    monkeypatch.setattr(cluster, "ABSENCE_S", 1)
+    with cluster.connected(workers.address, program.ensure(), tmp_path) as there:
+        workers.end_workers()
+        with pytest.raises(Failure, match="no worker for 1 s: start some; with --raw, --resum"):
+            there.play("scheduler none\ndevice 1 1000 0\nrun_ms 1\nflow a weight 1\n")
 
 
 def test_no_scheduler(impatient, run):
