@@ -193,11 +193,13 @@ def write_fails(path: Path | str, value: object) -> int:
 def wait_until(
     condition: Callable[[], object], statement: str, timeout_s: float = PATIENCE_S
 ) -> None:
-    """Polls @condition; fails with @statement if it stays false."""
-    deadline = time.monotonic() + timeout_s
+    """Polls @condition; fails with @statement if it stays false. A look costs an emulated processor
+    some milliseconds, so looks become rarer: the wait is at most a tenth too long."""
+    started = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not true after {timeout_s:g} s: {statement}"
-        time.sleep(0.01)
+        waited = time.monotonic() - started
+        assert waited < timeout_s, f"not true after {timeout_s:g} s: {statement}"
+        time.sleep(min(max(0.01, waited / 10), 0.1))
 
 
 def run(*argv: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
