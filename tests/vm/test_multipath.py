@@ -25,9 +25,9 @@ HEAVY, LIGHT = 900, 100
 DUE = LIGHT / (HEAVY + LIGHT)
 POINTS = 0.01
 REQUESTS = 1500
-# A path serves five requests between two looks.
-LOOK_S = 0.01
-BACKLOG = 8
+# A path serves ten requests between two looks.
+LOOK_S = 0.02
+BACKLOG = 10
 GOAL = "16s"
 
 
