@@ -12,6 +12,7 @@ import functools
 import importlib
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -210,7 +211,16 @@ def _module(tree: KernelTree, defines: tuple[str, ...] = ()) -> Path:
     return module.build(tree, defines)
 
 
+@functools.cache
+def _compile_python() -> None:
+    """Compiles the Python of the checkout. An emulated processor takes ten seconds and more for the
+    files of one verb, and a guest cannot keep what it has compiled for the next."""
+    folders = [str(HERE.parents[1] / name) for name in ("mqfair", "lab", "tests/vm")]
+    subprocess.run([sys.executable, "-m", "compileall", "-q", *folders], check=False)
+
+
 def _spec(group: Group) -> lab.GuestSpec:
+    _compile_python()
     guest = group.guest
     if _is_user_mode(group):
         # It has plain processors, and no NVMe drive.
