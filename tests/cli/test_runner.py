@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 from conftest import ROOT, loaded
@@ -54,6 +55,34 @@ def test_a_kernel_that_the_mirror_no_longer_has_is_skipped(runner, monkeypatch):
     runner.other_kernels("", outcomes.append)
     assert {one.result for one in outcomes} == {"skipped"}
     assert "sid has 7.4 instead" in [one.reason for one in outcomes]
+
+
+def test_the_lab_runs_beside_the_tests_of_the_command(runner, monkeypatch):
+    both = threading.Barrier(2, timeout=30)
+
+    def suite(_only, report):
+        both.wait()
+        report(runner.Outcome("one", "passed"))
+
+    monkeypatch.setattr(runner, "SUITES", {"cli": suite, "lab": suite})
+    tally = runner.Tally()
+    tally.run_all(["cli", "lab"], "")
+    assert tally.count("passed") == 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "names"),
+    [((5,), ["0"]), ((20, 20, 30), ["0+1", "2"]), ((30, 4, 5), ["0+1+2"])],
+)
+def test_files_with_equal_guests_share_boots(runner, sizes, names):
+    """A boot has 30 tests or more, so the last files join the one before."""
+    import host
+
+    groups = []
+    for number, size in enumerate(sizes):
+        tests = (host.Test("a", "a", 1.0),) * size
+        host._join(groups, host.Group(str(number), host.Guest(), tests, "6.1"))
+    assert [group.name for group in host._without_a_small_rest(groups)] == names
 
 
 DISCOVER = """
