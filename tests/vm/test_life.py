@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import mmap
 import os
 import re
@@ -85,10 +84,14 @@ def test_switching_between_all_schedulers_under_load() -> None:
     modprobe("bfq")
     modprobe("kyber-iosched")
     with loaded_disk("mqfq") as (disk, _), reading_everything(disk):
-        names = disk.queue("scheduler").replace("[", " ").replace("]", " ").split()
-        pairs = [(one, other) for one in ours(disk) for other in names if one != other]
-        for name in itertools.chain.from_iterable(pairs):
-            disk.scheduler = name
+        left = disk.queue("scheduler").replace("[", " ").replace("]", " ").split()
+        for one in ours(disk):
+            disk.scheduler = one
+            # The others have switched to those before, and back.
+            left.remove(one)
+            for other in left:
+                disk.scheduler = other
+                disk.scheduler = one
         disk.scheduler = "mqfq"
 
 
