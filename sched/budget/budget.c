@@ -219,11 +219,13 @@ static void leave_all(struct budget *b, struct queue *q, struct wake *wake)
 /* A donor's queue needs a rank if its part of D is less than what the flow is due. */
 static bool needs_rank(const struct slots *sl, const struct flow *f, u64 now)
 {
-	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.size),
-				   READ_ONCE(f->share), SHARE_SHIFT);
+	u64 part;
 
-	return round_is_donor(f, now) &&
-	       slots_part_is_below(sl, (s64)max(part, 1ULL));
+	if (!round_is_donor(f, now))
+		return false;
+	part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.size),
+			       READ_ONCE(f->group.due), SHARE_SHIFT);
+	return slots_part_is_below(sl, (s64)max(part, 1ULL));
 }
 
 /* The queue waits for a slot of @domain, with a rank if the io goes @first. */

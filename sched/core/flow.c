@@ -3,6 +3,11 @@
 #include "flow.h"
 #include "sched.h"
 
+enum {
+	/* A request takes up to so many times as long beside those of others as alone. */
+	ASKS_TIMES = 8,
+};
+
 /* The bytes of a flow without its queues. */
 static size_t head_size(const struct sched_ops *ops, u32 nr_queues)
 {
@@ -127,6 +132,7 @@ static void flow_deactivate(struct flow *f)
 	list_remove(f);
 	share_deactivate(&f->sched->share, &f->group);
 	WRITE_ONCE(f->share, 0);
+	f->idle_since_ns = 0;
 	/* The flow computes its share anew, even if the generation stays. */
 	atomic64_set(&f->generation, 0);
 }
@@ -180,6 +186,11 @@ u64 flow_share(const struct flow *f)
 u64 flow_present_share(struct flow *f)
 {
 	return share_present(&f->sched->share, &f->group);
+}
+
+u64 flow_present_due(struct flow *f)
+{
+	return share_present_due(&f->sched->share, &f->group);
 }
 
 static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)
@@ -337,14 +348,10 @@ static bool flow_is_used(const struct flow *f, const struct flow_totals *t)
 }
 
 /* Has the flow had no io, waiting or in the device, for the grace period? */
-static bool flow_is_idle(struct flow *f, u64 now)
+static bool flow_is_idle(struct flow *f, const struct flow_totals *t, u64 now)
 {
-	struct flow_totals t;
-
-	flow_totals(f, &t);
-	urgent_count(f, t.cost);
-	if (t.inserted != t.done || flow_is_used(f, &t)) {
-		f->seen = t.inserted;
+	if (t->inserted != t->done || flow_is_used(f, t)) {
+		f->seen = t->inserted;
 		f->idle_since_ns = now;
 		return false;
 	}
@@ -425,22 +432,52 @@ void flows_count(struct sched *s)
 		flow_totals(f, &f->counted);
 }
 
+/*
+ * Returns the share that @f asks for, of the cost @all of all flows in @ns.  A flow asks
+ * for all if one of its requests waits for half of the time on average, or if it gets
+ * nothing for requests of before.  Another one could get ASKS_TIMES as much as it does.
+ */
+static u32 flow_asks(struct flow *f, const struct flow_totals *t, u64 all,
+		     u64 ns)
+{
+	struct flow_asks *a = &f->asks;
+	u64 cost = t->cost - a->cost, wait_ns = t->wait_ns - a->wait_ns;
+	bool waits = 2 * wait_ns > ns || atomic64_read(&f->limit.waiters);
+
+	a->cost = t->cost;
+	a->wait_ns = t->wait_ns;
+	/* Its first sweep may see a part of the time alone. */
+	if (!f->idle_since_ns || waits || (!cost && t->done < f->seen))
+		return ASKS_ALL;
+	cost *= ASKS_TIMES;
+	return cost < all ? (u32)mul_u64_u64_div_u64(cost, ASKS_ALL, all) :
+			    ASKS_ALL;
+}
+
 bool flow_sweep(struct sched *s, u64 now, bool *changed)
 {
+	u64 all = s->swept, ns = now - s->swept_ns;
+	struct flow_totals t;
 	unsigned long flags;
 	struct flow_walk w;
 	struct flow *f;
 	bool any;
 
 	*changed = false;
-	for_each_active_flow(f, &w, s)
-		if (flow_is_idle(f, now) && flow_retire(f))
+	s->swept = 0;
+	s->swept_ns = now;
+	for_each_active_flow(f, &w, s) {
+		flow_totals(f, &t);
+		s->swept += t.cost - f->asks.cost;
+		share_ask(&s->share, &f->group, flow_asks(f, &t, all, ns));
+		if (flow_is_idle(f, &t, now) && flow_retire(f))
 			*changed = true;
+	}
 	if (share_sweep(&s->share))
 		*changed = true;
 	flags = port_lock(&s->active_lock);
 	any = s->active != NULL;
-	urgent_measure(&s->urgent, now);
+	urgent_measure(&s->urgent, s->swept, ns);
 	port_unlock(&s->active_lock, flags);
 	return any;
 }

@@ -91,6 +91,11 @@ struct flow_totals {
 	u64 inserted, dispatched, done, bytes, wait_ns, cost, service_ns;
 };
 
+/* Of a flow, by tick: its counters at the last sweep. */
+struct flow_asks {
+	u64 cost, wait_ns;
+};
+
 struct flow {
 	/* the I/O path's line */
 	atomic64_t pos;			/* A: sum of all costs charged */
@@ -110,7 +115,8 @@ struct flow {
 	struct flow **active_link;	/* .. and the link to this flow in it */
 	u64 seen;			/* tick: ios inserted by last sweep */
 	struct flow_totals counted;	/* tick: of the last flows_count() */
-	u64 idle_since_ns;		/* tick */
+	u64 idle_since_ns;		/* tick; 0: no sweep has seen it active */
+	struct flow_asks asks;
 	struct isolation_flow isolation;
 	struct flow_latency latency;
 	struct urgent_flow urgent;
@@ -292,10 +298,15 @@ u64 flow_share(const struct flow *f);
  */
 u64 flow_present_share(struct flow *f);
 
-/* Returns the same as flow_share() in parts per million, for reports. */
+/* Returns the part of the work that @f is due, while it asks for as much: share.h. */
+u64 flow_present_due(struct flow *f);
+
+/* Returns what @f is due in parts per million, or 0 while it is inactive; for reports. */
 static inline u64 flow_share_ppm(const struct flow *f)
 {
-	return (flow_share(f) * 1000000) >> SHARE_SHIFT;
+	u64 due = flow_share(f) ? READ_ONCE(f->group.due) : 0;
+
+	return (due * 1000000) >> SHARE_SHIFT;
 }
 
 /*

@@ -3,9 +3,12 @@
 #include "share.h"
 #include "vtime.h"
 
+/* A child counts by 2^-16 of its weight at least, so the next product has 63 bits. */
+#define SHARE_GREATEST (1ULL << 46)
+
 void share_tree_init(struct share_tree *t)
 {
-	*t = (struct share_tree){ 0 };
+	*t = (struct share_tree){ .sum = SHARE_ONE, .sweeps = 2 };
 	port_lock_init(&t->lock);
 	atomic64_set(&t->generation, 1);
 }
@@ -18,6 +21,8 @@ void share_group_init(struct share_group *g, struct share_group *parent,
 		.weight = (u16)weight,
 		.scale = SCALE_ONE,
 		.own_scale = SCALE_ONE,
+		.part = SCALE_ONE,
+		.own_part = SCALE_ONE,
 	};
 }
 
@@ -51,6 +56,22 @@ static u64 share_own_weight(const struct share_group *g)
 	return (u64)WEIGHT_DEFAULT * g->own_scale;
 }
 
+/* Returns what a child of the scaled weight @weight counts. */
+static u64 share_counted(u64 weight, u32 part)
+{
+	return max((weight * part) >> SCALE_SHIFT, 1ULL);
+}
+
+static u64 share_counts(const struct share_group *g)
+{
+	return share_counted(share_weight(g), g->part);
+}
+
+static u64 share_own_counts(const struct share_group *g)
+{
+	return share_counted(share_own_weight(g), g->own_part);
+}
+
 /* Returns false if share_sweep() does it. */
 static bool share_bump(struct share_tree *t)
 {
@@ -67,9 +88,16 @@ static bool share_bump(struct share_tree *t)
 bool share_sweep(struct share_tree *t)
 {
 	unsigned long flags = port_lock(&t->lock);
-	bool late = t->late;
+	bool late = t->late || t->parted;
+	u64 old = t->sum;
 
+	/* Rounding and leaves that come and go make a sum of 1 inexact. */
+	t->sum = t->summed > SHARE_ONE + SHARE_ONE / 16 ? t->summed : SHARE_ONE;
+	late |= t->sum > old + old / 16 || t->sum < old - old / 16;
 	t->changes = 0;
+	t->parted = false;
+	t->summed = 0;
+	t->sweeps++;
 	if (late)
 		share_bump(t);
 	port_unlock(&t->lock, flags);
@@ -83,7 +111,7 @@ static void share_enter(struct share_group *g, u64 weight)
 		g->active_weight += weight;
 		if (g->nr_active++)
 			return;
-		weight = share_weight(g);
+		weight = share_counts(g);
 	}
 }
 
@@ -93,7 +121,7 @@ static void share_leave(struct share_group *g, u64 weight)
 		g->active_weight -= weight;
 		if (--g->nr_active)
 			return;
-		weight = share_weight(g);
+		weight = share_counts(g);
 	}
 }
 
@@ -103,15 +131,31 @@ static void share_forget(struct share_group *g)
 	atomic64_set(&g->generation, 0);
 }
 
+/* A leaf below @g becomes active: @g and its parents count whole until a sweep asks. */
+static void share_claim(struct share_group *g)
+{
+	u64 counts;
+
+	for (; g; g = g->parent) {
+		counts = share_counts(g);
+		g->part = SCALE_ONE;
+		g->asks = ASKS_ALL;
+		if (g->nr_active && g->parent)
+			g->parent->active_weight += share_counts(g) - counts;
+	}
+}
+
 void share_activate(struct share_tree *t, struct share_group *g)
 {
 	unsigned long flags = port_lock(&t->lock);
 
 	if (!g->own_active) {
 		g->own_active = true;
+		g->own_part = SCALE_ONE;
+		share_claim(g);
 		share_forget(g);
 		WRITE_ONCE(t->nr_active, t->nr_active + 1);
-		share_enter(g, share_own_weight(g));
+		share_enter(g, share_own_counts(g));
 		share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
@@ -125,7 +169,7 @@ void share_deactivate(struct share_tree *t, struct share_group *g)
 		g->own_active = false;
 		share_forget(g);
 		WRITE_ONCE(t->nr_active, t->nr_active - 1);
-		share_leave(g, share_own_weight(g));
+		share_leave(g, share_own_counts(g));
 		share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
@@ -133,14 +177,14 @@ void share_deactivate(struct share_tree *t, struct share_group *g)
 
 static void share_reweigh(struct share_group *g, u32 weight, u32 scale)
 {
-	u64 before = share_weight(g);
+	u64 before = share_counts(g);
 
 	if (g->parent)
 		g->parent->below += (u64)weight - g->weight;
 	WRITE_ONCE(g->weight, (u16)weight);
 	g->scale = scale;
 	if (g->nr_active && g->parent)
-		g->parent->active_weight += share_weight(g) - before;
+		g->parent->active_weight += share_counts(g) - before;
 }
 
 bool share_set_weight(struct share_tree *t, struct share_group *g, u32 weight)
@@ -169,11 +213,11 @@ void share_scale(struct share_tree *t, struct share_group *g, u32 scale)
 void share_scale_own(struct share_tree *t, struct share_group *g, u32 scale)
 {
 	unsigned long flags = port_lock(&t->lock);
-	u64 before = share_own_weight(g);
+	u64 before = share_own_counts(g);
 
 	g->own_scale = scale;
 	if (g->own_active)
-		g->active_weight += share_own_weight(g) - before;
+		g->active_weight += share_own_counts(g) - before;
 	port_unlock(&t->lock, flags);
 }
 
@@ -185,19 +229,66 @@ void share_scaled(struct share_tree *t)
 	port_unlock(&t->lock, flags);
 }
 
-/* The product over the path from the own leaf of @g up to the root. */
-static u64 share_compute(const struct share_group *g)
+/*
+ * Returns the part of @amount of a child of @g with the scaled weight @weight, which is
+ * @counts in the sum: as if it counted whole.
+ */
+static u64 share_among(const struct share_group *g, u64 amount, u64 weight,
+		       u64 counts)
+{
+	return mul_u64_u64_div_u64(amount, weight,
+				   g->active_weight - counts + weight);
+}
+
+/*
+ * The product over the path from the own leaf of @g up to the root, of its weight in the
+ * sum of those that count.  It is greater than 1 for a leaf that counts by a small part.
+ */
+static u64 share_product(const struct share_group *g)
 {
 	u64 share = SHARE_ONE, weight = share_own_weight(g);
 
-	if (!g->own_active)
-		return 0;
 	for (; g; g = g->parent) {
 		share = mul_u64_u64_div_u64(share, weight, g->active_weight);
-		share = max(share, (u64)SHARE_MIN);
+		share = clamp(share, (u64)SHARE_MIN, SHARE_GREATEST);
 		weight = share_weight(g);
 	}
 	return share;
+}
+
+/* All products are divided by their sum. */
+static u64 share_normal(const struct share_tree *t, u64 product)
+{
+	u64 share = mul_u64_u64_div_u64(product, SHARE_ONE, t->sum);
+
+	return clamp(share, (u64)SHARE_MIN, SHARE_ONE);
+}
+
+/* The product over the same path, of the part that each child would get by its weight. */
+static u64 share_compute_due(const struct share_group *g)
+{
+	u64 due = SHARE_ONE, weight = share_own_weight(g);
+	u64 counts = share_own_counts(g);
+
+	for (; g; g = g->parent) {
+		due = share_among(g, due, weight, counts);
+		due = max(due, (u64)SHARE_MIN);
+		weight = share_weight(g);
+		counts = share_counts(g);
+	}
+	return due;
+}
+
+static void share_compute(const struct share_tree *t, struct share_group *g)
+{
+	u64 share = 0, due = 0;
+
+	if (g->own_active) {
+		share = share_normal(t, share_product(g));
+		due = share_compute_due(g);
+	}
+	WRITE_ONCE(g->share, share);
+	WRITE_ONCE(g->due, due);
 }
 
 u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
@@ -207,7 +298,7 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
 	u64 share;
 
 	if (atomic64_read(&g->generation) != now) {
-		WRITE_ONCE(g->share, share_compute(g));
+		share_compute(t, g);
 		/* Pairs with share_present(). */
 		atomic64_set_release(&g->generation, now);
 	}
@@ -215,6 +306,69 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
 	*generation = (u64)now;
 	port_unlock(&t->lock, flags);
 	return share;
+}
+
+/* A part that is wrong by less than a quarter changes no share by much. */
+static bool share_part_is_near(u32 old, u32 part)
+{
+	return old == part || (part < SCALE_ONE && part <= old + old / 4 &&
+			       part >= old - old / 4);
+}
+
+/*
+ * A child of @g, of the scaled weight @weight, asks for @asks of the device.  Sets its
+ * *@part, and returns the share that it gets.  Both are parts of ASKS_ALL.
+ */
+static u32 share_set_part(struct share_tree *t, struct share_group *g,
+			  u64 weight, u32 *part, u32 asks)
+{
+	u64 counts = share_counted(weight, *part);
+	u64 others = g->active_weight - counts, fit;
+	u32 due = (u32)share_among(g, g->level, weight, counts);
+	u32 next = SCALE_ONE;
+
+	if (asks < due && others) {
+		/* fit / (fit + others) = asks / level, and asks < due <= level. */
+		fit = mul_u64_u64_div_u64(others, asks, g->level - asks);
+		fit = mul_u64_u64_div_u64(fit, SCALE_ONE, weight);
+		next = (u32)clamp(fit, 1ULL, (u64)SCALE_ONE);
+	}
+	if (!share_part_is_near(*part, next)) {
+		*part = next;
+		g->active_weight += share_counted(weight, next) - counts;
+		t->parted = true;
+	}
+	return min(asks, due);
+}
+
+/* Of the first leaf below @g in this sweep: what the last sweep asked for counts. */
+static void share_ask_group(struct share_tree *t, struct share_group *g)
+{
+	bool known = g->swept + 1 == t->sweeps;
+	u32 asks = known ? g->asks : ASKS_ALL;
+
+	g->swept = t->sweeps;
+	g->asks = 0;
+	g->level = g->parent ? share_set_part(t, g->parent, share_weight(g),
+					      &g->part, asks) :
+			       asks;
+}
+
+void share_ask(struct share_tree *t, struct share_group *g, u32 asks)
+{
+	unsigned long flags = port_lock(&t->lock);
+	struct share_group *p;
+
+	if (g->own_active) {
+		for (p = g; p; p = p->parent) {
+			if (p->swept != t->sweeps)
+				share_ask_group(t, p);
+			p->asks = min(p->asks + asks, (u32)ASKS_ALL);
+		}
+		share_set_part(t, g, share_own_weight(g), &g->own_part, asks);
+		t->summed += share_product(g);
+	}
+	port_unlock(&t->lock, flags);
 }
 
 u64 share_by_weight(struct share_tree *t, const struct share_group *g)
@@ -226,11 +380,12 @@ u64 share_by_weight(struct share_tree *t, const struct share_group *g)
 	for (; g; g = g->parent) {
 		sum = g->active_weight + (active ? 0 : weight);
 		share = mul_u64_u64_div_u64(share, weight, sum);
-		/* The sum may have a scaled weight that is smaller. */
-		share = min(max(share, (u64)SHARE_MIN), SHARE_ONE);
+		/* The sum may have a smaller weight for the group. */
+		share = clamp(share, (u64)SHARE_MIN, SHARE_ONE);
 		active = g->nr_active;
 		weight = (u64)g->weight * SCALE_ONE;
 	}
+	share = share_normal(t, share);
 	port_unlock(&t->lock, flags);
 	return share;
 }

@@ -23,6 +23,26 @@
  * 100 * own_scale among its children.  Both scales are 1 unless share_scale()
  * is called.
  *
+ * Asking for less.  A child that asks for less than its share leaves the rest to its
+ * siblings first, then to those of its parent.  So it counts in the sum by the *part* of
+ * its weight that makes its share what it asks for.  Beside its siblings it keeps its
+ * weight, for the moments in which it asks for more.  All shares are divided by their
+ * sum, so a part changes nothing among siblings:
+ *
+ *	prod, 900 ─┬─ db,  500: 64 requests at any time
+ *	           └─ web, 500: a read of 4 KiB each 50 ms
+ *	batch, 100: 64 requests at any time
+ *	If web counted 500, db would have 45 % and batch 10 %, so 82 and 18 % of the work.
+ *	Without web in the sum, db and web have 90 % each beside 10 %, that is 47.4, 47.4
+ *	and 5.3 % of the sum.  So db gets 90 % of the work, and web as much as db if it asks.
+ *
+ * What a leaf is *due* of the work is the part that it would get by its whole weight: 90,
+ * 45 and 10 %.
+ *
+ * A sweep says what each leaf asks for (share_ask()).  The order of siblings holds at once
+ * if one asks for more.  Beside the rest of the tree the children of a group may have more
+ * than its share together, until the next sweep: those that were quiet, and wake up.
+ *
  * A group is active while its own leaf or any child is active.  It knows the
  * sum of its active children's weights.  The sum changes when a leaf becomes
  * active or idle, and when the weight or scale of an active group is set, but
@@ -64,6 +84,8 @@ enum {
 	SCALE_MAX	= 1 << 30,
 
 	SHARE_CHANGES	= 64,		/* at once, between two sweeps */
+
+	ASKS_ALL	= 1 << 24,	/* all that a leaf can get */
 };
 
 struct share_tree {
@@ -72,6 +94,10 @@ struct share_tree {
 	u32 nr_active;		/* L, read anywhere: active leaves */
 	u32 changes;		/* L: of the generation since the last sweep */
 	bool late;		/* L: the sweep increments the generation */
+	u32 sweeps;		/* L, changed by tick: number of the present one */
+	bool parted;		/* L: a part has changed in this sweep */
+	u64 sum;		/* L: of all shares, before they are divided by it; .. */
+	u64 summed;		/* L: .. and of those in this sweep so far */
 };
 
 /* L: share_tree.lock; I: set at initialisation. */
@@ -80,11 +106,15 @@ struct share_group {
 	u16 weight;			/* L; share_group_weight() reads it without */
 	bool own_active;		/* L */
 	u32 scale, own_scale;		/* L: of the weight; of the own leaf */
+	u32 part, own_part;		/* L: of the scaled weights, in SCALE_ONE */
 	u32 nr_active;			/* L: active children, own leaf included */
-	u64 active_weight;		/* L: sum of their scaled weights */
+	u32 swept;			/* L: the last sweep in which a leaf below asked */
+	u32 asks;			/* L: of all of them, in that sweep; .. */
+	u32 level;			/* L: .. the share that it gets; of ASKS_ALL */
+	u64 active_weight;		/* L: sum of what they count */
 	u64 below;			/* L: weights of all children, active or not */
-	u64 share;			/* L: of the own leaf; share_present() reads it .. */
-	atomic64_t generation;		/* .. and L: of that share; 0: none is known */
+	u64 share, due;			/* L: of the own leaf; share_present() reads them .. */
+	atomic64_t generation;		/* .. and L: of both; 0: none is known */
 };
 
 void share_tree_init(struct share_tree *t);
@@ -129,6 +159,13 @@ void share_scaled(struct share_tree *t);
 u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation);
 
 /*
+ * Of a sweep, for each active leaf before share_sweep(): the own leaf of @g asks for
+ * @asks of the device, ASKS_ALL at most.  Groups count it in the next sweep, and the share
+ * that a group gets comes to its children by one level in a sweep.
+ */
+void share_ask(struct share_tree *t, struct share_group *g, u32 asks);
+
+/*
  * Returns the share that the own leaf of @g has, or would have if it were active.
  * The weights of @g and its parents are taken without their scales.  It is at
  * least SHARE_MIN.
@@ -147,16 +184,29 @@ static inline u64 share_generation(const struct share_tree *t)
 	return (u64)atomic64_read_acquire(&t->generation);
 }
 
-/* Returns the same as share_of(), or the share of a moment ago. */
-static inline u64 share_present(struct share_tree *t, struct share_group *g)
+/* Computes the share and the due of @g, if the generation has changed. */
+static inline void share_refresh(struct share_tree *t, struct share_group *g)
 {
 	u64 generation;
 
-	/* Pairs with share_of(): the share is at least as new. */
-	if (likely((u64)atomic64_read_acquire(&g->generation) ==
-		   share_generation(t)))
-		return READ_ONCE(g->share);
-	return share_of(t, g, &generation);
+	/* Pairs with share_of(): both are at least as new. */
+	if (unlikely((u64)atomic64_read_acquire(&g->generation) !=
+		     share_generation(t)))
+		share_of(t, g, &generation);
+}
+
+/* Returns the same as share_of(), or the share of a moment ago. */
+static inline u64 share_present(struct share_tree *t, struct share_group *g)
+{
+	share_refresh(t, g);
+	return READ_ONCE(g->share);
+}
+
+/* Returns what the own leaf of @g is due of the work, in the same units; see above. */
+static inline u64 share_present_due(struct share_tree *t, struct share_group *g)
+{
+	share_refresh(t, g);
+	return READ_ONCE(g->due);
 }
 
 #endif /* MQFAIR_SHARE_H */

@@ -80,24 +80,15 @@ struct flow *urgent_payer(struct flow *f)
 	return root;
 }
 
-void urgent_count(struct flow *f, u64 cost)
+void urgent_measure(struct urgent *u, u64 work, u64 ns)
 {
-	f->sched->urgent.work += cost - f->urgent.seen_cost;
-	f->urgent.seen_cost = cost;
-}
+	u64 rate;
 
-void urgent_measure(struct urgent *u, u64 now)
-{
-	u64 ns = now - u->since_ns, rate;
-
-	if (u->work && ns && ns < SWEEP_MOST_NS) {
-		rate = mul_u64_u64_div_u64(u->work, 1ULL << URGENT_RATE_SHIFT,
-					   ns);
-		WRITE_ONCE(u->rate, u->rate - (u->rate >> MEAN_SHIFT) +
-					    (rate >> MEAN_SHIFT));
-	}
-	u->work = 0;
-	u->since_ns = now;
+	if (!work || !ns || ns >= SWEEP_MOST_NS)
+		return;
+	rate = mul_u64_u64_div_u64(work, 1ULL << URGENT_RATE_SHIFT, ns);
+	WRITE_ONCE(u->rate,
+		   u->rate - (u->rate >> MEAN_SHIFT) + (rate >> MEAN_SHIFT));
 }
 
 /*

@@ -84,14 +84,11 @@ enum {
 struct urgent_flow {
 	atomic64_t paid_ns;	/* A: the time at which its debt is paid */
 	atomic64_t passing;	/* A: ios that pass, waiting or in the device */
-	u64 seen_cost;		/* tick: cost of the ios completed by the last sweep */
 };
 
 /* Of a device. */
 struct urgent {
 	u64 rate;		/* O, by tick: cost in 2^URGENT_RATE_SHIFT ns */
-	u64 work;		/* tick: cost completed since .. */
-	u64 since_ns;		/* .. tick */
 };
 
 void urgent_init(struct urgent *u);
@@ -108,11 +105,8 @@ bool urgent_may_pass(const struct flow *f, u64 now);
 /* Returns @f, or its root if that has a larger share than @f. */
 struct flow *urgent_payer(struct flow *f);
 
-/* Of flow_sweep(), for each active flow: @cost of its ios completed so far. */
-void urgent_count(struct flow *f, u64 cost);
-
-/* Of flow_sweep(), after all flows: learns the rate. */
-void urgent_measure(struct urgent *u, u64 now);
+/* Of flow_sweep(), after all flows: learns the rate.  ios of cost @work are done in @ns. */
+void urgent_measure(struct urgent *u, u64 work, u64 ns);
 
 /* Slow path of queue_dispatched(): the adopted io of @q goes. */
 void urgent_release(struct queue *q, u64 now);

@@ -114,7 +114,6 @@ struct isolation_flow {
 	u64 pass_until;		/* O: requests up to this position pass; 0: none */
 	struct isolation_counts seen;	/* at the last look */
 	struct isolation_turns turns;
-	u64 share;		/* of the device, at the last look */
 	struct isolation_sample recent;	/* of looks with requests, fading */
 	u64 least_ns;		/* mean time in an idle drive; 0: not known */
 	u64 mean_cost;		/* of its requests, when least_ns was set */

@@ -93,10 +93,10 @@ struct flow_usage {
 /* Of a flow.  tick: for tick alone. */
 struct flow_latency {
 	u32 mask;		/* O, by tick: a queue records 1 of mask + 1 */
-	u32 half;		/* O, by tick: 0 or 1, the one that is filled */
+	u16 half;		/* O, by tick: 0 or 1, the one that is filled */
+	u16 goal_permille;	/* O, by set_goal: of the requests */
 	u64 half_ns;		/* tick: active time in this half */
 	u64 goal_ns;		/* O, by set_goal: 0: none */
-	u16 goal_permille;	/* O, by set_goal: of the requests */
 	u64 goal_mean_ns;	/* tick: of the mean; 0: none, or not known yet */
 	struct flow_usage usage;
 	u64 cost;		/* tick: of the requests since the last tick */

@@ -98,6 +98,46 @@ static void test_children(struct test_case *t)
 	fixture_close(&r);
 }
 
+/*
+ * A child with 20 reads a second leaves nearly all of its half to its sibling, though it
+ * is active all the time.  It leaves it as well from a group of its own.  It has its half
+ * again when it asks for it.
+ */
+static void quiet_child(struct test_case *t, bool in_group)
+{
+	static const u32 rest[] = { 900, 100 }, all[] = { 450, 100, 450 };
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *prod, *parent, *flow[NFLOWS];
+	struct load_params web = { .depth = 1,
+				   .bytes = 4 * KIB,
+				   .pace_ns = 50 * MS };
+	struct fixture r;
+
+	fixture_open(&r, t, &p);
+	prod = fixture_flow(&r, NULL, 900);
+	parent = in_group ? fixture_flow(&r, prod, 500) : prod;
+	flow[0] = fixture_flow(&r, prod, 500);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	flow[2] = fixture_flow(&r, parent, 500);
+	fixture_closed(&r, flow[0], 64, 4 * KIB);
+	fixture_closed(&r, flow[1], 64, 4 * KIB);
+	web.flow = flow[2];
+	fixture_load(&r, &web);
+	fixture_run(&r, SETTLE_MS * MS);
+	fixture_expect_parts(&r, flow, rest, 2, MEASURE_MS * MS, PERMILLE,
+			     "beside a quiet child");
+	fixture_closed(&r, flow[2], 64, 4 * KIB);
+	fixture_run(&r, SETTLE_MS * MS);
+	fixture_expect_parts(&r, flow, all, NFLOWS, MEASURE_MS * MS, PERMILLE,
+			     "beside a child that was quiet");
+	fixture_close(&r);
+}
+
+static void test_quiet_child(struct test_case *t)
+{
+	quiet_child(t, false);
+	quiet_child(t, true);
+}
 /* A flow that pauses gives its share away, and gets no more when it is back. */
 static void test_after_pause(struct test_case *t)
 {
@@ -299,6 +339,7 @@ const struct test generic_tests[] = {
 	{ "share/requeued", test_requeued, true },
 	{ "share/after_reweigh", test_after_reweigh, true },
 	{ "share/children", test_children, true },
+	{ "share/quiet_child", test_quiet_child, true },
 	{ "share/after_pause", test_after_pause, true },
 	{ "share/after_light", test_after_light, true },
 	{ "share/queued_reweigh", test_queued_reweigh, true },

@@ -283,6 +283,182 @@ TEST(many_changes_wait_for_a_sweep)
 	assert_true(share_set_weight(&t, &some, 1));
 }
 
+/* Sweeps so often that what each leaf asks for has come to all groups. */
+static void ask_all(struct share_tree *t, const u32 *asks)
+{
+	u32 i, g;
+
+	for (i = 0; i < 4 * DEPTH; i++) {
+		for (g = 0; g < GROUPS; g++)
+			share_ask(t, &models[g].group, asks[g]);
+		share_sweep(t);
+	}
+}
+
+/*
+ * A leaf that asks for all is never due less than by weight, because others ask for less.
+ * When all ask for all again, the shares are those by weight.
+ */
+TEST(asking_for_less_takes_from_nobody)
+{
+	struct random r = random_seeded("asks");
+	u64 before[GROUPS];
+	u32 asks[GROUPS];
+	struct share_tree t;
+	u32 tree, g;
+
+	for (tree = 0; tree < random_rounds(20); tree++) {
+		share_tree_init(&t);
+		plant(&t, &r);
+		for (g = 0; g < GROUPS; g++) {
+			models[g].active = random_once_in(&r, 2);
+			if (models[g].active)
+				share_activate(&t, &models[g].group);
+			asks[g] = ASKS_ALL;
+			if (random_once_in(&r, 2))
+				asks[g] >>= 1 + random_below(&r, 20);
+		}
+		share_sweep(&t);
+		for (g = 0; g < GROUPS; g++)
+			before[g] = share_present_due(&t, &models[g].group);
+		ask_all(&t, asks);
+		for (g = 0; g < GROUPS; g++)
+			assert_true(share_present_due(&t, &models[g].group) +
+					    DEPTH + 1 >=
+				    before[g]);
+		for (g = 0; g < GROUPS; g++)
+			asks[g] = ASKS_ALL;
+		ask_all(&t, asks);
+		check_all(&t);
+	}
+}
+
+/* In a flat tree the shares are those by weight, whatever the children ask for. */
+TEST(asking_for_less_keeps_the_order_of_siblings)
+{
+	static const u32 weight[] = { 1, 100, 1000, 10000 };
+	struct share_group root, child[ARRAY_SIZE(weight)];
+	struct random r = random_seeded("flat");
+	u64 generation, exact, share;
+	struct share_tree t;
+	u32 i, j, all = 0;
+
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	for (j = 0; j < ARRAY_SIZE(weight); j++) {
+		share_group_init(&child[j], &root, weight[j]);
+		share_activate(&t, &child[j]);
+		all += weight[j];
+	}
+	for (i = 0; i < random_rounds(100); i++) {
+		u32 asks = ASKS_ALL >> random_below(&r, 20);
+
+		for (j = 0; j < 32; j++) {
+			share_ask(&t, &child[j % 4], j % 4 ? asks : ASKS_ALL);
+			if (j % 4 == 3)
+				share_sweep(&t);
+		}
+		for (j = 0; j < ARRAY_SIZE(weight); j++) {
+			share = share_of(&t, &child[j], &generation);
+			exact = SHARE_ONE * weight[j] / all;
+			/* The sum may be wrong by a sixteenth, for all of them. */
+			assert_true(share + share / 15 >= exact &&
+				    share - share / 15 <= exact);
+		}
+	}
+}
+
+/* What the own leaf of @g or its child counts, of the scaled weight @weight. */
+static u64 counted(double weight, u32 part)
+{
+	return max(((u64)weight * part) >> SCALE_SHIFT, 1ULL);
+}
+
+/* Each sum is that of the active children, by their weights, scales and parts. */
+static void check_sums(void)
+{
+	u32 g, i;
+
+	for (g = 0; g < GROUPS; g++) {
+		u64 sum = 0;
+
+		if (models[g].active)
+			sum = counted(model_own_weight(g),
+				      models[g].group.own_part);
+		for (i = 1; i < GROUPS; i++)
+			if (models[i].parent == g && model_active(i))
+				sum += counted(model_weight(i),
+					       models[i].group.part);
+		assert_true(models[g].group.active_weight == sum);
+	}
+}
+
+static void ask_some(struct share_tree *t, struct random *r)
+{
+	u32 g;
+
+	for (g = 0; g < GROUPS; g++)
+		if (random_once_in(r, 2))
+			share_ask(t, &models[g].group,
+				  ASKS_ALL >> random_below(r, 24));
+	share_sweep(t);
+}
+
+TEST(sums_follow_what_children_ask_for)
+{
+	struct random r = random_seeded("sums");
+	struct share_tree t;
+	u32 tree, i;
+
+	for (tree = 0; tree < random_rounds(10); tree++) {
+		share_tree_init(&t);
+		plant(&t, &r);
+		for (i = 0; i < 200; i++) {
+			if (i % SHARE_CHANGES == 0)
+				share_sweep(&t);
+			if (random_once_in(&r, 2))
+				ask_some(&t, &r);
+			else if (random_once_in(&r, 4))
+				scale_some(&t, &r);
+			else
+				change_one(&t, &r);
+			check_sums();
+		}
+	}
+}
+
+/* A leaf that comes back to a quiet group has its share at once. */
+TEST(a_leaf_that_comes_back_has_its_share_at_once)
+{
+	struct share_group root, prod, db, web, batch;
+	struct share_tree t;
+	u64 generation, unit;
+	u32 i;
+
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	share_group_init(&prod, &root, 900);
+	share_group_init(&db, &prod, 500);
+	share_group_init(&web, &prod, 500);
+	share_group_init(&batch, &root, 100);
+	share_activate(&t, &web);
+	share_activate(&t, &batch);
+	for (i = 0; i < 8; i++) {
+		share_ask(&t, &web, ASKS_ALL / 10000);
+		share_ask(&t, &batch, ASKS_ALL);
+		share_sweep(&t);
+	}
+	share_activate(&t, &db);
+	assert_true(prod.part == SCALE_ONE);
+	unit = share_of(&t, &batch, &generation);
+	assert_true(share_of(&t, &db, &generation) >= 4 * unit);
+	share_ask(&t, &web, ASKS_ALL / 10000);
+	share_ask(&t, &db, ASKS_ALL);
+	share_ask(&t, &batch, ASKS_ALL);
+	share_sweep(&t);
+	assert_true(prod.part == SCALE_ONE);
+}
+
 static void expect_share(struct share_tree *t, struct share_group *g, u64 share)
 {
 	u64 generation;
@@ -358,6 +534,60 @@ TEST(example_of_the_header_holds)
 	assert_int_equal(share_of(&t, &batch, &generation) / percent, 10);
 	share_deactivate(&t, &db);
 	assert_true(share_of(&t, &batch, &generation) == SHARE_ONE);
+}
+
+/* The second example of share.h: each child leaves the rest to its siblings first. */
+TEST(what_a_child_leaves_goes_to_its_siblings)
+{
+	static const u64 percent = SHARE_ONE / 100;
+	static const struct {
+		u64 web, batch; /* what they ask for */
+		u64 dues[3]; /* of db, web and batch */
+		u64 shares[3]; /* in hundredths of those of batch */
+	} cases[] = {
+		{ ASKS_ALL, ASKS_ALL, { 45, 45, 10 }, { 450, 450, 100 } },
+		{ ASKS_ALL / 10000,
+		  ASKS_ALL,
+		  { 89, 45, 10 },
+		  { 899, 899, 100 } },
+		{ ASKS_ALL / 10 * 3,
+		  ASKS_ALL,
+		  { 60, 45, 10 },
+		  { 600, 600, 100 } },
+		{ ASKS_ALL, ASKS_ALL / 25, { 48, 48, 10 }, { 450, 450, 100 } },
+		{ ASKS_ALL, ASKS_ALL, { 45, 45, 10 }, { 450, 450, 100 } },
+	};
+	struct share_group root, prod, db, web, batch;
+	struct share_group *leaf[] = { &db, &web, &batch };
+	struct share_tree t;
+	u64 generation, unit;
+	u32 i, j;
+
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	share_group_init(&prod, &root, 900);
+	share_group_init(&db, &prod, 500);
+	share_group_init(&web, &prod, 500);
+	share_group_init(&batch, &root, 100);
+	for (i = 0; i < ARRAY_SIZE(leaf); i++)
+		share_activate(&t, leaf[i]);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (j = 0; j < 8; j++) {
+			share_ask(&t, &db, ASKS_ALL);
+			share_ask(&t, &web, cases[i].web);
+			share_ask(&t, &batch, cases[i].batch);
+			share_sweep(&t);
+		}
+		unit = share_of(&t, &batch, &generation) / 100;
+		for (j = 0; j < ARRAY_SIZE(leaf); j++) {
+			assert_int_equal(share_present_due(&t, leaf[j]) /
+						 percent,
+					 cases[i].dues[j]);
+			assert_int_equal(share_of(&t, leaf[j], &generation) /
+						 unit,
+					 cases[i].shares[j]);
+		}
+	}
 }
 
 TEST(weight_1_beside_10000_is_exact)

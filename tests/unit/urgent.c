@@ -272,18 +272,14 @@ TEST(rate_is_learned)
 	first = h.sched.urgent.rate;
 	assert_int_equal(first, URGENT_RATE_FIRST);
 	activate();
-	urgent_measure(&h.sched.urgent, 1 * MS);
-	urgent_count(light, 1 << 20);
-	urgent_measure(&h.sched.urgent, 2 * MS);
+	urgent_measure(&h.sched.urgent, 1 << 20, 1 * MS);
 	assert_int_equal(h.sched.urgent.rate,
 			 first - first / 4 +
 				 ((1ULL << (20 + URGENT_RATE_SHIFT)) / MS) / 4);
 	first = h.sched.urgent.rate;
-	urgent_count(light, 1 << 20);
-	urgent_measure(&h.sched.urgent, 3 * MS);
 	/* The device did nothing, or the last sweep was long ago. */
-	urgent_count(light, 2 << 20);
-	urgent_measure(&h.sched.urgent, 3000 * MS);
+	urgent_measure(&h.sched.urgent, 0, 1 * MS);
+	urgent_measure(&h.sched.urgent, 1 << 20, 3000 * MS);
 	assert_int_equal(h.sched.urgent.rate, first);
 	close_urgent();
 }
