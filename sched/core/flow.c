@@ -158,6 +158,7 @@ static void flow_activate(struct flow *f)
 	if (!atomic64_read(&f->active)) {
 		/* A walk that goes on ends before this flow. */
 		f->walk = s->walks;
+		WRITE_ONCE(f->ask_until, ~0ULL);
 		list_append(f);
 		share_activate(&s->share, &f->group);
 		atomic64_set(&f->active, 1);
@@ -181,6 +182,13 @@ bool flow_set_weight(struct flow *f, u32 weight)
 u64 flow_share(const struct flow *f)
 {
 	return READ_ONCE(f->share);
+}
+
+u64 flow_share_ppm(const struct flow *f)
+{
+	u64 share = share_plain(&f->sched->share, &f->group);
+
+	return (share * 1000000) >> SHARE_SHIFT;
 }
 
 u64 flow_present_share(struct flow *f)
@@ -280,14 +288,25 @@ void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 allowance)
 	port_unlock(&f->lock, flags);
 }
 
-/* The flow has been charged (full order).  Returns whether it was inactive. */
-static __always_inline bool flow_begin(struct flow *f, vtime_t vt)
+/* The flow has used what it asked for. */
+static void flow_claim(struct flow *f)
+{
+	WRITE_ONCE(f->ask_until, ~0ULL);
+	share_claim(&f->sched->share, &f->group);
+}
+
+/*
+ * The flow has been charged from @pos on (full order).  Returns whether it was inactive.
+ */
+static __always_inline bool flow_begin(struct flow *f, u64 pos, vtime_t vt)
 {
 	/* Pairs with flow_sweep(). */
 	bool woke = unlikely(!atomic64_read(&f->active));
 
 	if (woke)
 		flow_activate(f);
+	if (unlikely(pos > READ_ONCE(f->ask_until)))
+		flow_claim(f);
 	refresh(f, vt);
 	return woke;
 }
@@ -298,7 +317,7 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 	bool backlogged;
 
 	start->pos = (u64)atomic64_fetch_add(cost, &f->pos);
-	start->woke = flow_begin(f, vt);
+	start->woke = flow_begin(f, start->pos, vt);
 	if (waits)
 		backlogged = atomic64_fetch_add(1, &f->queued) > 0;
 	else
@@ -317,7 +336,7 @@ bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt, bool behind,
 		start->pos = (u64)pos;
 		return false;
 	}
-	start->woke = flow_begin(f, vt);
+	start->woke = flow_begin(f, start->pos, vt);
 	if (behind && !atomic64_read(&f->queued))
 		flow_catch_up(f, vt, start);
 	return true;
@@ -433,9 +452,10 @@ void flows_count(struct sched *s)
 }
 
 /*
- * Returns the share that @f asks for, of the cost @all of all flows in @ns.  A flow asks
- * for all if one of its requests waits for half of the time on average, or if it gets
- * nothing for requests of before.  Another one could get ASKS_TIMES as much as it does.
+ * Returns what @f asks for.  @all is the cost of all flows in the interval before the last
+ * sweep, and @ns is the time since that one.  A flow asks for all if one of its requests
+ * waits for half of the time on average, or if it gets nothing for its requests.  A flow
+ * with requests that hardly wait could get ASKS_TIMES as much as it does.
  */
 static u32 flow_asks(struct flow *f, const struct flow_totals *t, u64 all,
 		     u64 ns)
@@ -447,16 +467,29 @@ static u32 flow_asks(struct flow *f, const struct flow_totals *t, u64 all,
 	a->cost = t->cost;
 	a->wait_ns = t->wait_ns;
 	/* Its first sweep may see a part of the time alone. */
-	if (!f->idle_since_ns || waits || (!cost && t->done < f->seen))
+	if (!f->idle_since_ns || waits || (!cost && t->inserted != t->done))
 		return ASKS_ALL;
 	cost *= ASKS_TIMES;
 	return cost < all ? (u32)mul_u64_u64_div_u64(cost, ASKS_ALL, all) :
 			    ASKS_ALL;
 }
 
+/* A flow that asks for less has its position at which it has used that: see flow_charge(). */
+static void flow_ask(struct flow *f, u32 asks, u64 all)
+{
+	u64 until = ~0ULL;
+
+	if (asks < ASKS_ALL)
+		until = (u64)atomic64_read(&f->pos) +
+			mul_u64_u64_div_u64(all, asks, ASKS_ALL);
+	WRITE_ONCE(f->ask_until, until);
+	share_ask(&f->sched->share, &f->group, asks);
+}
+
 bool flow_sweep(struct sched *s, u64 now, bool *changed)
 {
 	u64 all = s->swept, ns = now - s->swept_ns;
+	u32 asks;
 	struct flow_totals t;
 	unsigned long flags;
 	struct flow_walk w;
@@ -469,9 +502,11 @@ bool flow_sweep(struct sched *s, u64 now, bool *changed)
 	for_each_active_flow(f, &w, s) {
 		flow_totals(f, &t);
 		s->swept += t.cost - f->asks.cost;
-		share_ask(&s->share, &f->group, flow_asks(f, &t, all, ns));
+		asks = flow_asks(f, &t, all, ns);
 		if (flow_is_idle(f, &t, now) && flow_retire(f))
 			*changed = true;
+		else
+			flow_ask(f, asks, all);
 	}
 	if (share_sweep(&s->share))
 		*changed = true;

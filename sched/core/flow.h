@@ -109,6 +109,7 @@ struct flow {
 
 	struct port_lock lock __port_cacheline;
 	struct sched *sched;		/* I */
+	u64 ask_until;			/* O, see flow_charge(): it asked for so much */
 	struct share_group group;
 	u64 share;			/* O: see flow_share() */
 	struct flow *next_active;	/* sched.active_lock: the list .. */
@@ -233,6 +234,9 @@ struct flow_start {
  * the flow's tags follow its present share.  A flow that was not backlogged
  * starts at @vt or later.  If @waits, the flow has one more io waiting.  The
  * caller has counted the io in flow_queue.inserted before: see flow_sweep().
+ *
+ * A flow that asked for less claims its whole weight when its position has passed
+ * ask_until: see share_claim().
  */
 void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		 struct flow_start *start);
@@ -301,13 +305,11 @@ u64 flow_present_share(struct flow *f);
 /* Returns the part of the work that @f is due, while it asks for as much: share.h. */
 u64 flow_present_due(struct flow *f);
 
-/* Returns what @f is due in parts per million, or 0 while it is inactive; for reports. */
-static inline u64 flow_share_ppm(const struct flow *f)
-{
-	u64 due = flow_share(f) ? READ_ONCE(f->group.due) : 0;
-
-	return (due * 1000000) >> SHARE_SHIFT;
-}
+/*
+ * Returns the share of @f by weight alone in parts per million, or 0 while it is inactive;
+ * for reports.  Takes share_tree.lock.
+ */
+u64 flow_share_ppm(const struct flow *f);
 
 /*
  * Deactivates flows that were idle for FLOW_GRACE_NS.  Returns whether any flow

@@ -186,7 +186,7 @@ struct sched {
 	struct sched_params params;	/* O, by tune */
 	struct cost_estimator *cost_estimator;	/* I: of cost=learned, or NULL */
 	struct share_tree share;
-	u64 swept;		/* tick: cost done between the last two sweeps */
+	u64 swept;		/* tick: cost completed between the last two sweeps */
 	u64 swept_ns;		/* tick: time of the last one */
 	struct isolation isolation;
 	struct urgent urgent;

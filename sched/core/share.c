@@ -72,7 +72,7 @@ static u64 share_own_counts(const struct share_group *g)
 	return share_counted(share_own_weight(g), g->own_part);
 }
 
-/* Returns false if share_sweep() does it. */
+/* Returns false if share_sweep() will increment the generation. */
 static bool share_bump(struct share_tree *t)
 {
 	port_assert_held(&t->lock);
@@ -107,8 +107,12 @@ bool share_sweep(struct share_tree *t)
 /* Adds an active child of weight @weight.  The first child activates @g. */
 static void share_enter(struct share_group *g, u64 weight)
 {
+	u32 whole = WEIGHT_DEFAULT;
+
 	for (; g; g = g->parent) {
 		g->active_weight += weight;
+		g->whole += whole;
+		whole = g->weight;
 		if (g->nr_active++)
 			return;
 		weight = share_counts(g);
@@ -117,8 +121,12 @@ static void share_enter(struct share_group *g, u64 weight)
 
 static void share_leave(struct share_group *g, u64 weight)
 {
+	u32 whole = WEIGHT_DEFAULT;
+
 	for (; g; g = g->parent) {
 		g->active_weight -= weight;
+		g->whole -= whole;
+		whole = g->weight;
 		if (--g->nr_active)
 			return;
 		weight = share_counts(g);
@@ -131,18 +139,19 @@ static void share_forget(struct share_group *g)
 	atomic64_set(&g->generation, 0);
 }
 
-/* A leaf below @g becomes active: @g and its parents count whole until a sweep asks. */
-static void share_claim(struct share_group *g)
+/* A leaf below @g asks for more: @g and its parents count whole until a sweep asks. */
+static void share_count_whole(struct share_group *g)
 {
 	u64 counts;
 
-	for (; g; g = g->parent) {
+	do {
 		counts = share_counts(g);
 		g->part = SCALE_ONE;
 		g->asks = ASKS_ALL;
 		if (g->nr_active && g->parent)
 			g->parent->active_weight += share_counts(g) - counts;
-	}
+		g = g->parent;
+	} while (g);
 }
 
 void share_activate(struct share_tree *t, struct share_group *g)
@@ -152,7 +161,7 @@ void share_activate(struct share_tree *t, struct share_group *g)
 	if (!g->own_active) {
 		g->own_active = true;
 		g->own_part = SCALE_ONE;
-		share_claim(g);
+		share_count_whole(g);
 		share_forget(g);
 		WRITE_ONCE(t->nr_active, t->nr_active + 1);
 		share_enter(g, share_own_counts(g));
@@ -180,7 +189,9 @@ static void share_reweigh(struct share_group *g, u32 weight, u32 scale)
 	u64 before = share_counts(g);
 
 	if (g->parent)
-		g->parent->below += (u64)weight - g->weight;
+		g->parent->below += weight - g->weight;
+	if (g->parent && g->nr_active)
+		g->parent->whole += weight - g->weight;
 	WRITE_ONCE(g->weight, (u16)weight);
 	g->scale = scale;
 	if (g->nr_active && g->parent)
@@ -386,6 +397,38 @@ u64 share_by_weight(struct share_tree *t, const struct share_group *g)
 		weight = (u64)g->weight * SCALE_ONE;
 	}
 	share = share_normal(t, share);
+	port_unlock(&t->lock, flags);
+	return share;
+}
+
+bool share_claim(struct share_tree *t, struct share_group *g)
+{
+	unsigned long flags = port_lock(&t->lock);
+	bool changed = false;
+	u64 counts;
+
+	if (g->own_active) {
+		counts = share_own_counts(g);
+		g->own_part = SCALE_ONE;
+		g->active_weight += share_own_counts(g) - counts;
+		share_count_whole(g);
+		changed = share_bump(t);
+	}
+	port_unlock(&t->lock, flags);
+	return changed;
+}
+
+u64 share_plain(struct share_tree *t, const struct share_group *g)
+{
+	unsigned long flags = port_lock(&t->lock);
+	u64 share = g->own_active ? SHARE_ONE : 0;
+	u32 weight = WEIGHT_DEFAULT;
+
+	for (; share && g; g = g->parent) {
+		share = max(div64_u64(share * weight, g->whole),
+			    (u64)SHARE_MIN);
+		weight = g->weight;
+	}
 	port_unlock(&t->lock, flags);
 	return share;
 }

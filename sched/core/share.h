@@ -40,8 +40,9 @@
  * 45 and 10 %.
  *
  * A sweep says what each leaf asks for (share_ask()).  The order of siblings holds at once
- * if one asks for more.  Beside the rest of the tree the children of a group may have more
- * than its share together, until the next sweep: those that were quiet, and wake up.
+ * if one uses more.  Beside the rest of the tree the children of a group could then have
+ * more than its share.  So a leaf that has used what it asked for claims its whole weight
+ * (share_claim()), and does not wait for the sweep.
  *
  * A group is active while its own leaf or any child is active.  It knows the
  * sum of its active children's weights.  The sum changes when a leaf becomes
@@ -112,7 +113,8 @@ struct share_group {
 	u32 asks;			/* L: of all of them, in that sweep; .. */
 	u32 level;			/* L: .. the share that it gets; of ASKS_ALL */
 	u64 active_weight;		/* L: sum of what they count */
-	u64 below;			/* L: weights of all children, active or not */
+	u32 below;			/* L: weights of all children, active or not .. */
+	u32 whole;			/* L: .. and of the active ones, own leaf included */
 	u64 share, due;			/* L: of the own leaf; share_present() reads them .. */
 	atomic64_t generation;		/* .. and L: of both; 0: none is known */
 };
@@ -171,6 +173,18 @@ void share_ask(struct share_tree *t, struct share_group *g, u32 asks);
  * least SHARE_MIN.
  */
 u64 share_by_weight(struct share_tree *t, const struct share_group *g);
+
+/*
+ * The own leaf of @g uses more than it asked for: it and its parents count whole until the
+ * next sweep.  Returns whether shares change now.
+ */
+bool share_claim(struct share_tree *t, struct share_group *g);
+
+/*
+ * Returns the share of the own leaf of @g by the weights of the active groups alone, or 0
+ * while it is not active.
+ */
+u64 share_plain(struct share_tree *t, const struct share_group *g);
 
 /*
  * Divides @amount of the root among all cgroups by weight, active or not: returns

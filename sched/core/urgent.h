@@ -105,7 +105,7 @@ bool urgent_may_pass(const struct flow *f, u64 now);
 /* Returns @f, or its root if that has a larger share than @f. */
 struct flow *urgent_payer(struct flow *f);
 
-/* Of flow_sweep(), after all flows: learns the rate.  ios of cost @work are done in @ns. */
+/* Of flow_sweep(), after all flows: learns the rate.  @work is the cost completed in @ns. */
 void urgent_measure(struct urgent *u, u64 work, u64 ns);
 
 /* Slow path of queue_dispatched(): the adopted io of @q goes. */

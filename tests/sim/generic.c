@@ -138,6 +138,48 @@ static void test_quiet_child(struct test_case *t)
 	quiet_child(t, false);
 	quiet_child(t, true);
 }
+
+/*
+ * A cgroup that is due a tenth has a child of weight 1 with a backlog, and one of weight
+ * 10000 that is quiet for 100 ms and asks for all in the next.  The quiet one leaves its
+ * share to its sibling alone, so the cgroup gains no more than 5 % of the drive.
+ */
+static void test_child_of_two_faces(struct test_case *t)
+{
+	struct host_params p = fixture_params(t, 1);
+	struct load_params reads = { .depth = 1,
+				     .bytes = 4 * KIB,
+				     .pace_ns = 20 * MS };
+	struct load_params bursts = { .depth = 64,
+				      .bytes = 4 * KIB,
+				      .on_ns = 100 * MS,
+				      .off_ns = 100 * MS };
+	struct host_flow *parent, *flow[NFLOWS];
+	u64 before[NFLOWS], after[NFLOWS], got, other;
+	struct fixture r;
+
+	fixture_open(&r, t, &p);
+	parent = fixture_flow(&r, NULL, 100);
+	flow[0] = fixture_flow(&r, parent, 1);
+	flow[1] = fixture_flow(&r, parent, 10000);
+	flow[2] = fixture_flow(&r, NULL, 900);
+	fixture_closed(&r, flow[0], 64, 4 * KIB);
+	fixture_closed(&r, flow[2], 64, 4 * KIB);
+	reads.flow = bursts.flow = flow[1];
+	fixture_load(&r, &reads);
+	fixture_load(&r, &bursts);
+	fixture_run(&r, SETTLE_MS * MS);
+	fixture_bytes(flow, before, NFLOWS);
+	fixture_run(&r, MEASURE_MS * MS);
+	fixture_bytes(flow, after, NFLOWS);
+	got = after[0] - before[0] + after[1] - before[1];
+	other = after[2] - before[2];
+	if (got * 100 > (got + other) * 15)
+		case_fail(t, "a cgroup that is due 10 %% has %llu %%",
+			  got * 100 / (got + other));
+	fixture_close(&r);
+}
+
 /* A flow that pauses gives its share away, and gets no more when it is back. */
 static void test_after_pause(struct test_case *t)
 {
@@ -340,6 +382,7 @@ const struct test generic_tests[] = {
 	{ "share/after_reweigh", test_after_reweigh, true },
 	{ "share/children", test_children, true },
 	{ "share/quiet_child", test_quiet_child, true },
+	{ "share/child_of_two_faces", test_child_of_two_faces, true },
 	{ "share/after_pause", test_after_pause, true },
 	{ "share/after_light", test_after_light, true },
 	{ "share/queued_reweigh", test_queued_reweigh, true },
