@@ -224,7 +224,7 @@ static bool needs_rank(const struct slots *sl, const struct flow *f, u64 now)
 	if (!round_is_donor(f, now))
 		return false;
 	part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.size),
-			       READ_ONCE(f->group.due), SHARE_SHIFT);
+			       READ_ONCE(f->share), SHARE_SHIFT);
 	return slots_part_is_below(sl, (s64)max(part, 1ULL));
 }
 

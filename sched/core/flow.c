@@ -196,9 +196,9 @@ u64 flow_present_share(struct flow *f)
 	return share_present(&f->sched->share, &f->group);
 }
 
-u64 flow_present_due(struct flow *f)
+u64 flow_due(struct flow *f)
 {
-	return share_present_due(&f->sched->share, &f->group);
+	return share_due(&f->sched->share, &f->group);
 }
 
 static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)

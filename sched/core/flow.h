@@ -302,8 +302,11 @@ u64 flow_share(const struct flow *f);
  */
 u64 flow_present_share(struct flow *f);
 
-/* Returns the part of the work that @f is due, while it asks for as much: share.h. */
-u64 flow_present_due(struct flow *f);
+/*
+ * Returns the part of the work that @f is due, while it asks for as much: share.h.  Takes
+ * share_tree.lock.
+ */
+u64 flow_due(struct flow *f);
 
 /*
  * Returns the share of @f by weight alone in parts per million, or 0 while it is inactive;

@@ -89,17 +89,21 @@ bool share_sweep(struct share_tree *t)
 {
 	unsigned long flags = port_lock(&t->lock);
 	bool late = t->late || t->parted;
-	u64 old = t->sum;
+	u64 sum = t->summed;
 
 	/* Rounding and leaves that come and go make a sum of 1 inexact. */
-	t->sum = t->summed > SHARE_ONE + SHARE_ONE / 16 ? t->summed : SHARE_ONE;
-	late |= t->sum > old + old / 16 || t->sum < old - old / 16;
+	if (sum < SHARE_ONE + SHARE_ONE / 16)
+		sum = SHARE_ONE;
+	late |= sum > t->sum + t->sum / 16 || sum < t->sum - t->sum / 16;
 	t->changes = 0;
 	t->parted = false;
 	t->summed = 0;
 	t->sweeps++;
-	if (late)
+	/* All shares of a generation are divided by the same sum. */
+	if (late) {
+		t->sum = sum;
 		share_bump(t);
+	}
 	port_unlock(&t->lock, flags);
 	return late;
 }
@@ -275,31 +279,20 @@ static u64 share_normal(const struct share_tree *t, u64 product)
 	return clamp(share, (u64)SHARE_MIN, SHARE_ONE);
 }
 
-/* The product over the same path, of the part that each child would get by its weight. */
-static u64 share_compute_due(const struct share_group *g)
+u64 share_due(struct share_tree *t, const struct share_group *g)
 {
-	u64 due = SHARE_ONE, weight = share_own_weight(g);
-	u64 counts = share_own_counts(g);
+	unsigned long flags = port_lock(&t->lock);
+	u64 due = g->own_active ? SHARE_ONE : 0;
+	u64 weight = share_own_weight(g), counts = share_own_counts(g);
 
-	for (; g; g = g->parent) {
+	for (; due && g; g = g->parent) {
 		due = share_among(g, due, weight, counts);
 		due = max(due, (u64)SHARE_MIN);
 		weight = share_weight(g);
 		counts = share_counts(g);
 	}
+	port_unlock(&t->lock, flags);
 	return due;
-}
-
-static void share_compute(const struct share_tree *t, struct share_group *g)
-{
-	u64 share = 0, due = 0;
-
-	if (g->own_active) {
-		share = share_normal(t, share_product(g));
-		due = share_compute_due(g);
-	}
-	WRITE_ONCE(g->share, share);
-	WRITE_ONCE(g->due, due);
 }
 
 u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
@@ -308,12 +301,14 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
 	s64 now = atomic64_read(&t->generation);
 	u64 share;
 
-	if (atomic64_read(&g->generation) != now) {
-		share_compute(t, g);
+	if (atomic64_read(&g->generation) == now) {
+		share = g->share;
+	} else {
+		share = g->own_active ? share_normal(t, share_product(g)) : 0;
+		WRITE_ONCE(g->share, share);
 		/* Pairs with share_present(). */
 		atomic64_set_release(&g->generation, now);
 	}
-	share = g->share;
 	*generation = (u64)now;
 	port_unlock(&t->lock, flags);
 	return share;
@@ -401,10 +396,9 @@ u64 share_by_weight(struct share_tree *t, const struct share_group *g)
 	return share;
 }
 
-bool share_claim(struct share_tree *t, struct share_group *g)
+void share_claim(struct share_tree *t, struct share_group *g)
 {
 	unsigned long flags = port_lock(&t->lock);
-	bool changed = false;
 	u64 counts;
 
 	if (g->own_active) {
@@ -412,10 +406,9 @@ bool share_claim(struct share_tree *t, struct share_group *g)
 		g->own_part = SCALE_ONE;
 		g->active_weight += share_own_counts(g) - counts;
 		share_count_whole(g);
-		changed = share_bump(t);
+		share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
-	return changed;
 }
 
 u64 share_plain(struct share_tree *t, const struct share_group *g)

@@ -115,8 +115,8 @@ struct share_group {
 	u64 active_weight;		/* L: sum of what they count */
 	u32 below;			/* L: weights of all children, active or not .. */
 	u32 whole;			/* L: .. and of the active ones, own leaf included */
-	u64 share, due;			/* L: of the own leaf; share_present() reads them .. */
-	atomic64_t generation;		/* .. and L: of both; 0: none is known */
+	u64 share;			/* L: of the own leaf; share_present() reads it .. */
+	atomic64_t generation;		/* .. and L: of that share; 0: none is known */
 };
 
 void share_tree_init(struct share_tree *t);
@@ -176,9 +176,15 @@ u64 share_by_weight(struct share_tree *t, const struct share_group *g);
 
 /*
  * The own leaf of @g uses more than it asked for: it and its parents count whole until the
- * next sweep.  Returns whether shares change now.
+ * next sweep.
  */
-bool share_claim(struct share_tree *t, struct share_group *g);
+void share_claim(struct share_tree *t, struct share_group *g);
+
+/*
+ * Returns what the own leaf of @g is due of the work, in the units of share_of(); see
+ * above.  It is 0 while the leaf is not active.
+ */
+u64 share_due(struct share_tree *t, const struct share_group *g);
 
 /*
  * Returns the share of the own leaf of @g by the weights of the active groups alone, or 0
@@ -198,29 +204,16 @@ static inline u64 share_generation(const struct share_tree *t)
 	return (u64)atomic64_read_acquire(&t->generation);
 }
 
-/* Computes the share and the due of @g, if the generation has changed. */
-static inline void share_refresh(struct share_tree *t, struct share_group *g)
-{
-	u64 generation;
-
-	/* Pairs with share_of(): both are at least as new. */
-	if (unlikely((u64)atomic64_read_acquire(&g->generation) !=
-		     share_generation(t)))
-		share_of(t, g, &generation);
-}
-
 /* Returns the same as share_of(), or the share of a moment ago. */
 static inline u64 share_present(struct share_tree *t, struct share_group *g)
 {
-	share_refresh(t, g);
-	return READ_ONCE(g->share);
-}
+	u64 generation;
 
-/* Returns what the own leaf of @g is due of the work, in the same units; see above. */
-static inline u64 share_present_due(struct share_tree *t, struct share_group *g)
-{
-	share_refresh(t, g);
-	return READ_ONCE(g->due);
+	/* Pairs with share_of(): the share is at least as new. */
+	if (likely((u64)atomic64_read_acquire(&g->generation) ==
+		   share_generation(t)))
+		return READ_ONCE(g->share);
+	return share_of(t, g, &generation);
 }
 
 #endif /* MQFAIR_SHARE_H */

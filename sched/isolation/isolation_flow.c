@@ -252,7 +252,7 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 	u32 eighths = fi->passes ? 9 : 7;
 	u64 due;
 
-	due = mul_u64_u64_shr(l->cost, flow_present_due(f), SHARE_SHIFT);
+	due = mul_u64_u64_shr(l->cost, flow_due(f), SHARE_SHIFT);
 	learn(&i->window, f, &c, due, l);
 	learn_turns(f, c.cost, due, l);
 	fi->passes = READ_ONCE(s->params.isolation) &&
@@ -277,7 +277,7 @@ static void let_pass(struct flow *f, u64 work)
 {
 	struct isolation_flow *fi = &f->isolation;
 	u64 pos = (u64)atomic64_read(&f->pos), until = 0;
-	u64 part = mul_u64_u64_shr(work, flow_present_due(f), SHARE_SHIFT);
+	u64 part = mul_u64_u64_shr(work, flow_due(f), SHARE_SHIFT);
 
 	if (fi->passes && !fi->pass_until)
 		until = pos + 2 * part;

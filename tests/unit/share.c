@@ -320,11 +320,11 @@ TEST(asking_for_less_takes_from_nobody)
 		}
 		share_sweep(&t);
 		for (g = 0; g < GROUPS; g++)
-			before[g] = share_present_due(&t, &models[g].group);
+			before[g] = share_due(&t, &models[g].group);
 		ask_all(&t, asks);
 		for (g = 0; g < GROUPS; g++)
-			assert_true(share_present_due(&t, &models[g].group) +
-					    DEPTH + 1 >=
+			assert_true(share_due(&t, &models[g].group) + DEPTH +
+					    1 >=
 				    before[g]);
 		for (g = 0; g < GROUPS; g++)
 			asks[g] = ASKS_ALL;
@@ -580,8 +580,7 @@ TEST(what_a_child_leaves_goes_to_its_siblings)
 		}
 		unit = share_of(&t, &batch, &generation) / 100;
 		for (j = 0; j < ARRAY_SIZE(leaf); j++) {
-			assert_int_equal(share_present_due(&t, leaf[j]) /
-						 percent,
+			assert_int_equal(share_due(&t, leaf[j]) / percent,
 					 cases[i].dues[j]);
 			assert_int_equal(share_of(&t, leaf[j], &generation) /
 						 unit,
