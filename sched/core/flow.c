@@ -466,10 +466,12 @@ static u32 flow_asks(struct flow *f, const struct flow_totals *t, u64 all,
 
 	a->cost = t->cost;
 	a->wait_ns = t->wait_ns;
+	a->mean = average(a->mean, cost);
 	/* Its first sweep may see a part of the time alone. */
 	if (!f->idle_since_ns || waits || (!cost && t->inserted != t->done))
 		return ASKS_ALL;
-	cost *= ASKS_TIMES;
+	/* A task without a CPU sends nothing in a sweep, and is not quiet. */
+	cost = ASKS_TIMES * max(cost, a->mean);
 	return cost < all ? (u32)mul_u64_u64_div_u64(cost, ASKS_ALL, all) :
 			    ASKS_ALL;
 }

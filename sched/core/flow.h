@@ -94,6 +94,7 @@ struct flow_totals {
 /* Of a flow, by tick: its counters at the last sweep. */
 struct flow_asks {
 	u64 cost, wait_ns;
+	u64 mean;		/* cost in a sweep, a moving average */
 };
 
 struct flow {
