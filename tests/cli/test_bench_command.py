@@ -374,7 +374,8 @@ def test_bfq_with_fewer_tags_than_requests_is_reported(tmp_path, depth, tags, ad
     groups = (PlannedGroup("a", (PlannedJob("a", options, 4.0),)),)
     cases = [Case(name, groups, {}, 1.0, 2.0) for name in ("j", "other")]
     for number, scheduler in enumerate(("none", "bfq", "mqfq")):
-        record = {"case": "j", "scheduler": scheduler}
+        record = {"case": "j", "scheduler": scheduler, "repeat": 1, "only": None, "groups": ["a"]}
+        record |= {"started_ms": 0}
         record |= {"sched_tags": tags} if scheduler == "bfq" else {}
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "run.json").write_text(json.dumps(record))
