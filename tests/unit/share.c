@@ -427,20 +427,27 @@ TEST(sums_follow_what_children_ask_for)
 	}
 }
 
-/* A leaf that comes back to a quiet group has its share at once. */
-TEST(a_leaf_that_comes_back_has_its_share_at_once)
-{
-	struct share_group root, prod, db, web, batch;
-	struct share_tree t;
-	u64 generation, unit;
-	u32 i;
+/* The tree of share.h. */
+static struct share_group root, prod, db, web, batch;
 
-	share_tree_init(&t);
+static void plant_example(struct share_tree *t)
+{
+	share_tree_init(t);
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&prod, &root, 900);
 	share_group_init(&db, &prod, 500);
 	share_group_init(&web, &prod, 500);
 	share_group_init(&batch, &root, 100);
+}
+
+/* A leaf that comes back to a quiet group has its share at once. */
+TEST(a_leaf_that_comes_back_has_its_share_at_once)
+{
+	struct share_tree t;
+	u64 generation, unit;
+	u32 i;
+
+	plant_example(&t);
 	share_activate(&t, &web);
 	share_activate(&t, &batch);
 	for (i = 0; i < 8; i++) {
@@ -512,17 +519,11 @@ TEST(a_group_that_comes_back_walks_anew)
 /* The tree of share.h. */
 TEST(example_of_the_header_holds)
 {
-	struct share_group root, prod, db, web, batch;
 	struct share_tree t;
 	u64 generation;
 	const u64 percent = SHARE_ONE / 100;
 
-	share_tree_init(&t);
-	share_group_init(&root, NULL, WEIGHT_DEFAULT);
-	share_group_init(&prod, &root, 900);
-	share_group_init(&db, &prod, 500);
-	share_group_init(&web, &prod, 500);
-	share_group_init(&batch, &root, 100);
+	plant_example(&t);
 	share_activate(&t, &db);
 	share_activate(&t, &web);
 	share_activate(&t, &batch);
@@ -557,18 +558,12 @@ TEST(what_a_child_leaves_goes_to_its_siblings)
 		{ ASKS_ALL, ASKS_ALL / 25, { 48, 48, 10 }, { 450, 450, 100 } },
 		{ ASKS_ALL, ASKS_ALL, { 45, 45, 10 }, { 450, 450, 100 } },
 	};
-	struct share_group root, prod, db, web, batch;
 	struct share_group *leaf[] = { &db, &web, &batch };
 	struct share_tree t;
 	u64 generation, unit;
 	u32 i, j;
 
-	share_tree_init(&t);
-	share_group_init(&root, NULL, WEIGHT_DEFAULT);
-	share_group_init(&prod, &root, 900);
-	share_group_init(&db, &prod, 500);
-	share_group_init(&web, &prod, 500);
-	share_group_init(&batch, &root, 100);
+	plant_example(&t);
 	for (i = 0; i < ARRAY_SIZE(leaf); i++)
 		share_activate(&t, leaf[i]);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
