@@ -61,7 +61,7 @@ def draw(results: Sequence[CaseResult], titles: Sequence[str], where: Document, 
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes @figure to the file @path, whose ending names the format."""
+    """Writes @figure to the file @path. The ending of @path names the format."""
     with whole_file(str(path)) as file:
         figure.savefig(file, format=path.suffix.lower().lstrip("."), dpi=150)
 
