@@ -45,9 +45,9 @@
  * (share_claim()), and does not wait for the sweep.
  *
  * A group is active while its own leaf or any child is active.  It knows the
- * sum of its active children's weights.  The sum changes when a leaf becomes
- * active or idle, and when the weight or scale of an active group is set, but
- * never per request.
+ * sum of what its active children count.  The sum changes when a leaf becomes
+ * active or idle, when the weight or scale of an active group is set, in a sweep,
+ * and by a claim, but not with each request.
  * Each change increments the tree's generation.  A group that sees another
  * generation than its own computes its share anew when it is next asked for it.
  * So it walks up to the root once in a generation, however often it is asked:

@@ -276,14 +276,18 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 static void let_pass(struct flow *f, u64 work)
 {
 	struct isolation_flow *fi = &f->isolation;
-	u64 pos = (u64)atomic64_read(&f->pos), until = 0;
-	u64 part = mul_u64_u64_shr(work, flow_due(f), SHARE_SHIFT);
+	u64 pos, part, until;
 
-	if (fi->passes && !fi->pass_until)
-		until = pos + 2 * part;
-	else if (fi->passes)
+	if (!fi->passes) {
+		WRITE_ONCE(fi->pass_until, 0);
+		return;
+	}
+	pos = (u64)atomic64_read(&f->pos);
+	part = mul_u64_u64_shr(work, flow_due(f), SHARE_SHIFT);
+	until = pos + 2 * part;
+	if (fi->pass_until)
 		until = clamp(fi->pass_until + part,
-			      pos - min(pos, fi->mean_cost), pos + 2 * part);
+			      pos - min(pos, fi->mean_cost), until);
 	WRITE_ONCE(fi->pass_until, until);
 }
 
