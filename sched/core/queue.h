@@ -104,12 +104,16 @@ static inline bool io_is_counted(const struct io *io)
  * writes.  Interrupts of one queue may come on several CPUs, and hooks of one queue
  * may run on all of them.  A host without CPUs counts in the queue of @io.
  *
+ * @now is 0 if the device did not serve @io.
+ *
  * Returns the ios that this CPU has completed for the flow, @ios included.
  */
 static __always_inline u64 io_account(const struct io *io, u32 ios, u32 cost,
-				      s64 service_ns)
+				      u64 now)
 {
-	const u16 *queue_of_cpu = io->queue->sched->queue_of_cpu;
+	const struct sched *s = io->queue->sched;
+	const u16 *queue_of_cpu = s->queue_of_cpu;
+	s64 service_ns = (s64)(now - io->dispatch_ns);
 	u32 cpu = port_cpu_begin();
 	u32 line = queue_of_cpu ? queue_of_cpu[cpu] : io->queue->index;
 	struct flow_queue *fq = io->flow->fq[line];
@@ -117,8 +121,11 @@ static __always_inline u64 io_account(const struct io *io, u32 ios, u32 cost,
 
 	port_count(&fq->done, ios);
 	port_count(&fq->cost, cost);
-	if (service_ns > 0)
-		port_count(&fq->service_ns, service_ns);
+	if (now) {
+		if (service_ns > 0)
+			port_count(&fq->service_ns, service_ns);
+		WRITE_ONCE(s->queue[line]->ended_ns, now);
+	}
 	done = port_counted(&fq->done);
 	port_cpu_end();
 	return done;
@@ -150,7 +157,7 @@ static inline void queue_requeued(const struct io *io)
  */
 static inline void queue_completed(const struct io *io, u32 ios, u64 now)
 {
-	u64 done = io_account(io, ios, io->cost, (s64)(now - io->dispatch_ns));
+	u64 done = io_account(io, ios, io->cost, now);
 
 	if (unlikely(!(done & READ_ONCE(io->flow->latency.mask))))
 		latency_record(io->flow,

@@ -150,6 +150,7 @@ struct queue {
 	u8 state;		/* O: enum dispatch_result, of the last dispatch */
 	bool wake_pending;	/* O, set by any: in a struct wake, not run yet */
 	bool drain;		/* Q, by the host: delay no io of this queue */
+	u64 ended_ns;		/* O, by io_account(): when an io was served there last */
 	struct queue_stats stats;
 } __port_cacheline;
 

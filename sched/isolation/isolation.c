@@ -129,10 +129,21 @@ u64 isolation_slots_used(const struct isolation *i)
 	return (u64)max(sum, (s64)0);
 }
 
+/* Returns when the drive completed a request last. */
+static u64 last_end(const struct sched *s)
+{
+	u64 last = 0;
+	u32 n;
+
+	for (n = 0; n < s->nr_queues; n++)
+		last = max(last, READ_ONCE(s->queue[n]->ended_ns));
+	return last;
+}
+
 static void decide(struct sched *s, const struct look *l, struct wake *wake)
 {
 	const struct window_look w = {
-		.ns = l->ns,
+		.ns = l->ended_ns,
 		.cost = l->cost,
 		.done = l->done,
 		.service_ns = ends_are_known(s) ? l->service_ns : 0,
@@ -175,6 +186,16 @@ static bool look_is_over(const struct look *l)
 	       l->ns >= LOOK_MOST_NS;
 }
 
+/* Ends and hooks run on several CPUs, so the last end may be a moment ahead of a count. */
+static void end_look(struct sched *s, struct look *l)
+{
+	struct isolation *i = &s->isolation;
+	u64 last = max(last_end(s), i->last_ns);
+
+	l->ended_ns = last > i->last_ns ? last - i->last_ns : l->ns;
+	i->last_ns = last;
+}
+
 static void look(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
@@ -191,6 +212,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	}
 	if (l.done)
 		i->mean_ns = average(i->mean_ns, ratio(l.service_ns, l.done));
+	end_look(s, &l);
 	isolation_judge_flows(s, &l);
 	i->turns = l.turns;
 	/* A drive that stands still tells nothing. */
@@ -247,6 +269,7 @@ void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 			isolation_skip_flows(s);
 		i->was_off = false;
 		i->look_ns = now;
+		i->last_ns = now;
 		i->at_ns = now + look_time(s, 1);
 	} else if (now >= i->at_ns || (i->lone && active > 1)) {
 		look(s, now, wake);

@@ -131,6 +131,7 @@ struct isolation_flow {
 /* The sums of a look over all active flows. */
 struct look {
 	u64 ns;			/* since the last one */
+	u64 ended_ns;		/* from the last request before it to its own last */
 	u64 done, cost, service_ns;
 	u64 inside;		/* requests, now */
 	u64 present;		/* and those outside */
@@ -147,6 +148,7 @@ struct isolation {
 	u32 nr_looks;			/* looks begun so far */
 	u64 look_ns;			/* time of the last look, or 0 */
 	u64 at_ns;			/* of the next one */
+	u64 last_ns;			/* when the last request in a look ended */
 	u64 mean_ns;			/* recent mean time in the drive */
 	u64 no_slot;			/* times so far that a queue found none */
 	u32 turns;			/* most that a flow lacked for want of turns */

@@ -14,6 +14,7 @@ void window_begin(struct window *w, u32 size, bool grows)
 		.size = size,
 		.known = size,
 		.grows = grows,
+		.fills = grows,
 		.half.backoff = BACKOFF_LEAST,
 		.twice.backoff = BACKOFF_LEAST,
 		.met = MET_WHOLE,
@@ -100,28 +101,23 @@ static struct estimate decisive(struct estimate e, u32 n)
 }
 
 /*
- * Returns the change of the drive's work, in its own currency: the one of the two
- * that differs less from pair to pair.
+ * Returns the change of the drive's work: the mean of the two currencies, each by how
+ * little it differs from pair to pair.
  */
 static struct estimate work_change(const struct window *w)
 {
 	u32 n = w->epochs / 2;
-	bool by_requests = 4 * (spread_of(&w->requests, n) + w->spread[0]) <
-			   spread_of(&w->costs, n) + w->spread[1];
-
-	return decisive(estimate(by_requests ? &w->requests : &w->costs, n), n);
-}
-
-/* Returns the mean of the changes in both currencies. */
-static struct estimate mean_change(const struct window *w)
-{
-	u32 n = w->epochs / 2;
 	struct estimate r = estimate(&w->requests, n);
 	struct estimate c = estimate(&w->costs, n);
-	const struct estimate e = { (r.mean + c.mean) / 2,
-				    (r.error + c.error) / 2 };
+	/* How much the one differs is the weight of the other. */
+	s64 by_r = (s64)(4 * spread_of(&w->costs, n) + w->spread[1]) + 1;
+	s64 by_c = (s64)(4 * spread_of(&w->requests, n) + w->spread[0]) + 1;
+	s64 both = by_r + by_c;
 
-	return decisive(e, n);
+	return (struct estimate){
+		.mean = (r.mean * by_r + c.mean * by_c) / both,
+		.error = (r.error * by_r + c.error * by_c) / both,
+	};
 }
 
 /* -------------------------------------------------------------------- trials */
@@ -232,7 +228,7 @@ static void judge_half(struct window *w, const struct window_look *l, u32 price)
 {
 	const struct window_tried *t = &l->tried;
 	u32 n = w->epochs / 2;
-	struct estimate e = work_change(w);
+	struct estimate e = decisive(work_change(w), n);
 	s64 less = -e.mean;
 	s64 most = less + e.error;
 	s64 least = less - e.error;
@@ -271,12 +267,14 @@ static void judge_double(struct window *w, const struct window_look *l,
 	const struct window_tried *t = &l->tried;
 	u32 n = w->epochs / 2;
 	bool hurt = hurts(t);
-	struct estimate e = hurt ? mean_change(w) : work_change(w);
+	struct estimate e = work_change(w);
 	s64 more = e.mean;
 	s64 needed = 0;
 
 	/* It takes more than chance to make the drive's queues longer for no tenant. */
-	if (!hurt && w->whole[0].service_ns && w->whole[1].service_ns)
+	if (hurt)
+		e = decisive(e, n);
+	else if (w->whole[0].service_ns && w->whole[1].service_ns)
 		more = min(more, service_change(w));
 	/* If a tenant lacks, work is lost already. */
 	if (hurt)

@@ -552,6 +552,23 @@ TEST(a_depth_that_is_found_is_the_window)
 	scene_close(&x);
 }
 
+/* Requests end in bunches: no look is longer because it ends between two of them. */
+TEST(the_work_of_a_look_goes_from_end_to_end)
+{
+	struct scene x;
+	u64 before, last;
+
+	scene_open(&x, 8, 512);
+	fill_for(&x, 1);
+	before = iso(&x)->last_ns;
+	last = x.h.now + MS;
+	x.h.queue[1].ended_ns = last;
+	fill_for(&x, 1);
+	assert_int_equal(iso(&x)->window.before.ns, last - before);
+	assert_int_equal(iso(&x)->last_ns, last);
+	scene_close(&x);
+}
+
 TEST(tune_begins_anew_with_what_has_changed)
 {
 	struct sched_params p;

@@ -626,8 +626,46 @@ TEST(double_that_takes_from_a_tenant_does_more_of_both)
 	assert_false(double_of_mix_is_taken(0.17, -0.28, 0.9, 0.7, MANY));
 	assert_false(double_of_mix_is_taken(-0.28, 0.17, 0.9, 0.7, MANY));
 	assert_true(double_of_mix_is_taken(0.17, 0.05, 0.9, 0.7, MANY));
-	/* One that takes from no tenant is judged by one count. */
-	assert_true(double_of_mix_is_taken(-0.28, 0.17, 1, 1, MANY));
+	/* Nor for one that takes from no tenant. */
+	assert_false(double_of_mix_is_taken(-0.28, 0.17, 1, 1, MANY));
+}
+
+/* One trial of double, at which the drive does @more requests.  Their sizes are random. */
+static bool double_of_sizes_is_taken(double more, struct random *r)
+{
+	struct window w = { 0 };
+	u32 now = 64;
+
+	window_begin(&w, 64, false);
+	while (!w.trials || w.other) {
+		u64 done = (u64)(10000 * (now == 128 ? 1 + more : 1));
+		const struct window_look l = {
+			.ns = LOOK_NS,
+			.done = done,
+			.cost = done * (4096 + random_below(r, 60000)),
+			.used = 1,
+			.present = MANY,
+			.met = MET_WHOLE,
+			.tried.met = { MET_WHOLE, MET_WHOLE },
+			.waits = true,
+		};
+
+		now = window_next(&w, &l, PRICE, 128);
+	}
+	return w.size == 128;
+}
+
+/* A trial is wrong with a chance of one in twenty. */
+TEST(work_is_counted_by_what_differs_least)
+{
+	struct random r = random_seeded("unit/window/sizes");
+	u32 i, wrong = 0;
+
+	for (i = 0; i < 200; i++) {
+		wrong += double_of_sizes_is_taken(0, &r);
+		wrong += !double_of_sizes_is_taken(0.02, &r);
+	}
+	assert_true(wrong <= 400 / 20);
 }
 
 /* Two requests of the tenant do not show that a window is of no use. */
