@@ -150,17 +150,35 @@ void flow_exit(struct flow *f)
 		f->sched->ops->flow_exit(f);
 }
 
+/* Did the flow ask for less than all before it was idle? */
+static bool flow_was_quiet(const struct flow *f)
+{
+	return f->asks.asked && f->asks.asked < ASKS_ALL;
+}
+
+/* Sets the position at which the flow has used what it asked for: see flow_charge(). */
+static void flow_set_until(struct flow *f, u32 asks)
+{
+	u64 pos = (u64)atomic64_read(&f->pos);
+	u64 use =
+		mul_u64_u64_div_u64(READ_ONCE(f->sched->swept), asks, ASKS_ALL);
+
+	WRITE_ONCE(f->ask_until, asks < ASKS_ALL ? pos + use : ~0ULL);
+}
+
+/* A flow that was quiet before it was idle asks for as much as before. */
 static void flow_activate(struct flow *f)
 {
 	struct sched *s = f->sched;
 	unsigned long flags = port_lock(&s->active_lock);
+	bool quiet = flow_was_quiet(f);
 
 	if (!atomic64_read(&f->active)) {
 		/* A walk that goes on ends before this flow. */
 		f->walk = s->walks;
-		WRITE_ONCE(f->ask_until, ~0ULL);
+		flow_set_until(f, quiet ? f->asks.asked : ASKS_ALL);
 		list_append(f);
-		share_activate(&s->share, &f->group);
+		share_activate(&s->share, &f->group, quiet);
 		atomic64_set(&f->active, 1);
 	}
 	port_unlock(&s->active_lock, flags);
@@ -462,35 +480,36 @@ static u32 flow_asks(struct flow *f, const struct flow_totals *t, u64 all,
 {
 	struct flow_asks *a = &f->asks;
 	u64 cost = t->cost - a->cost, wait_ns = t->wait_ns - a->wait_ns;
-	bool waits = 2 * wait_ns > ns || atomic64_read(&f->limit.waiters);
+	bool has = t->inserted != t->done;
+	bool waits = 2 * wait_ns > ns || (!cost && has && a->had) ||
+		     atomic64_read(&f->limit.waiters);
 
 	a->cost = t->cost;
 	a->wait_ns = t->wait_ns;
+	a->had = has;
 	a->mean = average(a->mean, cost);
-	/* Its first sweep may see a part of the time alone. */
-	if (!f->idle_since_ns || waits || (!cost && t->inserted != t->done))
+	if (waits)
 		return ASKS_ALL;
+	/* Its first sweep may see a part of the time alone. */
+	if (!f->idle_since_ns)
+		return READ_ONCE(f->ask_until) < ~0ULL ? a->asked : ASKS_ALL;
 	/* A task without a CPU sends nothing in a sweep, and is not quiet. */
 	cost = ASKS_TIMES * max(cost, a->mean);
-	return cost < all ? (u32)mul_u64_u64_div_u64(cost, ASKS_ALL, all) :
-			    ASKS_ALL;
+	if (cost >= all)
+		return ASKS_ALL;
+	return max((u32)mul_u64_u64_div_u64(cost, ASKS_ALL, all), 1U);
 }
 
-/* A flow that asks for less has its position at which it has used that: see flow_charge(). */
-static void flow_ask(struct flow *f, u32 asks, u64 all)
+static void flow_ask(struct flow *f, u32 asks)
 {
-	u64 until = ~0ULL;
-
-	if (asks < ASKS_ALL)
-		until = (u64)atomic64_read(&f->pos) +
-			mul_u64_u64_div_u64(all, asks, ASKS_ALL);
-	WRITE_ONCE(f->ask_until, until);
+	f->asks.asked = asks;
+	flow_set_until(f, asks);
 	share_ask(&f->sched->share, &f->group, asks);
 }
 
 bool flow_sweep(struct sched *s, u64 now, bool *changed)
 {
-	u64 all = s->swept, ns = now - s->swept_ns;
+	u64 swept = 0, ns = now - s->swept_ns;
 	u32 asks;
 	struct flow_totals t;
 	unsigned long flags;
@@ -499,17 +518,17 @@ bool flow_sweep(struct sched *s, u64 now, bool *changed)
 	bool any;
 
 	*changed = false;
-	s->swept = 0;
 	s->swept_ns = now;
 	for_each_active_flow(f, &w, s) {
 		flow_totals(f, &t);
-		s->swept += t.cost - f->asks.cost;
-		asks = flow_asks(f, &t, all, ns);
+		swept += t.cost - f->asks.cost;
+		asks = flow_asks(f, &t, s->swept, ns);
 		if (flow_is_idle(f, &t, now) && flow_retire(f))
 			*changed = true;
 		else
-			flow_ask(f, asks, all);
+			flow_ask(f, asks);
 	}
+	WRITE_ONCE(s->swept, swept);
 	if (share_sweep(&s->share))
 		*changed = true;
 	flags = port_lock(&s->active_lock);

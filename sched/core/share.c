@@ -23,6 +23,7 @@ void share_group_init(struct share_group *g, struct share_group *parent,
 		.own_scale = SCALE_ONE,
 		.part = SCALE_ONE,
 		.own_part = SCALE_ONE,
+		.asks = ASKS_ALL,
 	};
 }
 
@@ -158,14 +159,16 @@ static void share_count_whole(struct share_group *g)
 	} while (g);
 }
 
-void share_activate(struct share_tree *t, struct share_group *g)
+void share_activate(struct share_tree *t, struct share_group *g, bool quiet)
 {
 	unsigned long flags = port_lock(&t->lock);
 
 	if (!g->own_active) {
 		g->own_active = true;
-		g->own_part = SCALE_ONE;
-		share_count_whole(g);
+		if (!quiet) {
+			g->own_part = SCALE_ONE;
+			share_count_whole(g);
+		}
 		share_forget(g);
 		WRITE_ONCE(t->nr_active, t->nr_active + 1);
 		share_enter(g, share_own_counts(g));
@@ -347,11 +350,10 @@ static u32 share_set_part(struct share_tree *t, struct share_group *g,
 	return min(asks, due);
 }
 
-/* Of the first leaf below @g in this sweep: what the last sweep asked for counts. */
+/* Of the first leaf below @g in this sweep: what it asked for in its last one counts. */
 static void share_ask_group(struct share_tree *t, struct share_group *g)
 {
-	bool known = g->swept + 1 == t->sweeps;
-	u32 asks = known ? g->asks : ASKS_ALL;
+	u32 asks = g->asks;
 
 	g->swept = t->sweeps;
 	g->asks = 0;

@@ -39,6 +39,10 @@
  * What a leaf is *due* of the work is the part that it would get by its whole weight: 90,
  * 45 and 10 %.
  *
+ * A leaf that was quiet before it was idle comes back so.  If web has a read each 200 ms,
+ * it is idle in between.  If it counted 500 until a sweep saw how little it asks for, batch
+ * would have 14 % of the work.
+ *
  * A sweep says what each leaf asks for (share_ask()).  The order of siblings holds at once
  * if one uses more.  Beside the rest of the tree the children of a group could then have
  * more than its share.  So a leaf that has used what it asked for claims its whole weight
@@ -135,8 +139,11 @@ static inline u32 share_group_weight(const struct share_group *g)
 void share_add(struct share_tree *t, struct share_group *g);
 void share_remove(struct share_tree *t, struct share_group *g);
 
-/* The group's own leaf becomes active or idle.  A repetition has no effect. */
-void share_activate(struct share_tree *t, struct share_group *g);
+/*
+ * The group's own leaf becomes active or idle.  A repetition has no effect.  With @quiet
+ * it counts as it did before it was idle, and so do its parents; else whole.
+ */
+void share_activate(struct share_tree *t, struct share_group *g, bool quiet);
 void share_deactivate(struct share_tree *t, struct share_group *g);
 
 /* Returns whether shares change now: not by a sweep, and not without effect. */

@@ -99,18 +99,18 @@ static void test_children(struct test_case *t)
 }
 
 /*
- * A child with 20 reads a second leaves nearly all of its half to its sibling, though it
- * is active all the time.  It leaves it as well from a group of its own.  It has its half
- * again when it asks for it.
+ * A child with a read each @pace_ms leaves nearly all of its half to its sibling.  With
+ * 50 it is active all the time, and with 200 it comes and goes.  It leaves its half as
+ * well from a group of its own.  It has it again when it asks for it.
  */
-static void quiet_child(struct test_case *t, bool in_group)
+static void quiet_child(struct test_case *t, u32 pace_ms, bool in_group)
 {
 	static const u32 rest[] = { 900, 100 }, all[] = { 450, 100, 450 };
 	struct host_params p = fixture_params(t, 1);
 	struct host_flow *prod, *parent, *flow[NFLOWS];
 	struct load_params web = { .depth = 1,
 				   .bytes = 4 * KIB,
-				   .pace_ns = 50 * MS };
+				   .pace_ns = pace_ms * MS };
 	struct fixture r;
 
 	fixture_open(&r, t, &p);
@@ -135,16 +135,18 @@ static void quiet_child(struct test_case *t, bool in_group)
 
 static void test_quiet_child(struct test_case *t)
 {
-	quiet_child(t, false);
-	quiet_child(t, true);
+	quiet_child(t, 50, false);
+	quiet_child(t, 50, true);
+	quiet_child(t, 200, false);
+	quiet_child(t, 200, true);
 }
 
 /*
  * A cgroup that is due a tenth has a child of weight 1 with a backlog, and one of weight
- * 10000 that is quiet for 100 ms and asks for all in the next.  The quiet one leaves its
- * share to its sibling alone, so the cgroup gains no more than 5 % of the drive.
+ * 10000 that is quiet for @off_ms and asks for all in the next 100 ms.  The quiet one
+ * leaves its share to its sibling alone, so the cgroup gains no more than 5 % of the drive.
  */
-static void test_child_of_two_faces(struct test_case *t)
+static void child_of_two_faces(struct test_case *t, u32 off_ms, bool reads_on)
 {
 	struct host_params p = fixture_params(t, 1);
 	struct load_params reads = { .depth = 1,
@@ -153,7 +155,7 @@ static void test_child_of_two_faces(struct test_case *t)
 	struct load_params bursts = { .depth = 64,
 				      .bytes = 4 * KIB,
 				      .on_ns = 100 * MS,
-				      .off_ns = 100 * MS };
+				      .off_ns = off_ms * MS };
 	struct host_flow *parent, *flow[NFLOWS];
 	u64 before[NFLOWS], after[NFLOWS], got, other;
 	struct fixture r;
@@ -166,7 +168,8 @@ static void test_child_of_two_faces(struct test_case *t)
 	fixture_closed(&r, flow[0], 64, 4 * KIB);
 	fixture_closed(&r, flow[2], 64, 4 * KIB);
 	reads.flow = bursts.flow = flow[1];
-	fixture_load(&r, &reads);
+	if (reads_on)
+		fixture_load(&r, &reads);
 	fixture_load(&r, &bursts);
 	fixture_run(&r, SETTLE_MS * MS);
 	fixture_bytes(flow, before, NFLOWS);
@@ -178,6 +181,14 @@ static void test_child_of_two_faces(struct test_case *t)
 		case_fail(t, "a cgroup that is due 10 %% has %llu %%",
 			  got * 100 / (got + other));
 	fixture_close(&r);
+}
+
+/* It is active while it is quiet, by a read each 20 ms, or comes back from idleness. */
+static void test_child_of_two_faces(struct test_case *t)
+{
+	child_of_two_faces(t, 100, true);
+	child_of_two_faces(t, 100, false);
+	child_of_two_faces(t, 300, false);
 }
 
 /* A flow that pauses gives its share away, and gets no more when it is back. */

@@ -208,7 +208,7 @@ static void change_one(struct share_tree *t, struct random *r)
 
 	switch (random_below(r, 3)) {
 	case 0:
-		share_activate(t, &models[g].group);
+		share_activate(t, &models[g].group, false);
 		changed = !models[g].active;
 		models[g].active = true;
 		break;
@@ -262,7 +262,7 @@ TEST(many_changes_wait_for_a_sweep)
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&some, &root, WEIGHT_DEFAULT);
 	share_group_init(&other, &root, WEIGHT_DEFAULT);
-	share_activate(&t, &some);
+	share_activate(&t, &some, false);
 	share_sweep(&t);
 	generation = share_generation(&t);
 	for (i = 0; i < SHARE_CHANGES; i++)
@@ -271,7 +271,7 @@ TEST(many_changes_wait_for_a_sweep)
 	for (; i < 10 * SHARE_CHANGES; i++)
 		assert_false(share_set_weight(&t, &some, 1 + i));
 	/* A flow that becomes active computes its share of the present sums. */
-	share_activate(&t, &other);
+	share_activate(&t, &other, false);
 	assert_true(share_of(&t, &other, &generation) ==
 		    SHARE_ONE * WEIGHT_DEFAULT /
 			    (WEIGHT_DEFAULT + 10 * SHARE_CHANGES));
@@ -313,7 +313,7 @@ TEST(asking_for_less_takes_from_nobody)
 		for (g = 0; g < GROUPS; g++) {
 			models[g].active = random_once_in(&r, 2);
 			if (models[g].active)
-				share_activate(&t, &models[g].group);
+				share_activate(&t, &models[g].group, false);
 			asks[g] = ASKS_ALL;
 			if (random_once_in(&r, 2))
 				asks[g] >>= 1 + random_below(&r, 20);
@@ -347,7 +347,7 @@ TEST(asking_for_less_keeps_the_order_of_siblings)
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	for (j = 0; j < ARRAY_SIZE(weight); j++) {
 		share_group_init(&child[j], &root, weight[j]);
-		share_activate(&t, &child[j]);
+		share_activate(&t, &child[j], false);
 		all += weight[j];
 	}
 	for (i = 0; i < random_rounds(100); i++) {
@@ -448,14 +448,14 @@ TEST(a_leaf_that_comes_back_has_its_share_at_once)
 	u32 i;
 
 	plant_example(&t);
-	share_activate(&t, &web);
-	share_activate(&t, &batch);
+	share_activate(&t, &web, false);
+	share_activate(&t, &batch, false);
 	for (i = 0; i < 8; i++) {
 		share_ask(&t, &web, ASKS_ALL / 10000);
 		share_ask(&t, &batch, ASKS_ALL);
 		share_sweep(&t);
 	}
-	share_activate(&t, &db);
+	share_activate(&t, &db, false);
 	assert_true(prod.part == SCALE_ONE);
 	unit = share_of(&t, &batch, &generation);
 	assert_true(share_of(&t, &db, &generation) >= 4 * unit);
@@ -464,6 +464,42 @@ TEST(a_leaf_that_comes_back_has_its_share_at_once)
 	share_ask(&t, &batch, ASKS_ALL);
 	share_sweep(&t);
 	assert_true(prod.part == SCALE_ONE);
+}
+
+/* A leaf that was quiet before it was idle takes nothing from its sibling by coming back. */
+TEST(a_quiet_leaf_comes_back_quiet)
+{
+	struct share_tree t;
+	u64 generation, sibling, other;
+	u32 i;
+
+	plant_example(&t);
+	share_activate(&t, &db, false);
+	share_activate(&t, &web, false);
+	share_activate(&t, &batch, false);
+	for (i = 0; i < 8; i++) {
+		share_ask(&t, &db, ASKS_ALL);
+		share_ask(&t, &web, ASKS_ALL / 10000);
+		share_ask(&t, &batch, ASKS_ALL);
+		share_sweep(&t);
+	}
+	share_deactivate(&t, &web);
+	for (i = 0; i < 8; i++) {
+		share_ask(&t, &db, ASKS_ALL);
+		share_ask(&t, &batch, ASKS_ALL);
+		share_sweep(&t);
+	}
+	share_activate(&t, &web, true);
+	for (i = 0; i < 8; i++) {
+		sibling = share_of(&t, &db, &generation);
+		other = share_of(&t, &batch, &generation);
+		assert_in_range(sibling, other * 9 - other / 4,
+				other * 9 + other / 4);
+		share_ask(&t, &db, ASKS_ALL);
+		share_ask(&t, &web, ASKS_ALL / 10000);
+		share_ask(&t, &batch, ASKS_ALL);
+		share_sweep(&t);
+	}
 }
 
 static void expect_share(struct share_tree *t, struct share_group *g, u64 share)
@@ -487,8 +523,8 @@ TEST(a_group_walks_once_in_a_generation)
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&some, &root, WEIGHT_DEFAULT);
 	share_group_init(&other, &root, WEIGHT_DEFAULT);
-	share_activate(&t, &some);
-	share_activate(&t, &other);
+	share_activate(&t, &some, false);
+	share_activate(&t, &other, false);
 	expect_share(&t, &some, SHARE_ONE / 2);
 	share_scale(&t, &other, 3 * SCALE_ONE);
 	expect_share(&t, &some, SHARE_ONE / 2);
@@ -506,13 +542,13 @@ TEST(a_group_that_comes_back_walks_anew)
 	share_tree_init(&t);
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&some, &root, WEIGHT_DEFAULT);
-	share_activate(&t, &some);
+	share_activate(&t, &some, false);
 	for (i = 0; i < SHARE_CHANGES; i++)
 		share_set_weight(&t, &some, 1 + i);
 	expect_share(&t, &some, SHARE_ONE);
 	share_deactivate(&t, &some);
 	expect_share(&t, &some, 0);
-	share_activate(&t, &some);
+	share_activate(&t, &some, false);
 	expect_share(&t, &some, SHARE_ONE);
 }
 
@@ -524,9 +560,9 @@ TEST(example_of_the_header_holds)
 	const u64 percent = SHARE_ONE / 100;
 
 	plant_example(&t);
-	share_activate(&t, &db);
-	share_activate(&t, &web);
-	share_activate(&t, &batch);
+	share_activate(&t, &db, false);
+	share_activate(&t, &web, false);
+	share_activate(&t, &batch, false);
 	assert_int_equal(share_of(&t, &db, &generation) / percent, 45);
 	assert_int_equal(share_of(&t, &web, &generation) / percent, 45);
 	assert_int_equal(share_of(&t, &batch, &generation) / percent, 10);
@@ -565,7 +601,7 @@ TEST(what_a_child_leaves_goes_to_its_siblings)
 
 	plant_example(&t);
 	for (i = 0; i < ARRAY_SIZE(leaf); i++)
-		share_activate(&t, leaf[i]);
+		share_activate(&t, leaf[i], false);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		for (j = 0; j < 8; j++) {
 			share_ask(&t, &db, ASKS_ALL);
@@ -594,8 +630,8 @@ TEST(weight_1_beside_10000_is_exact)
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&small, &root, WEIGHT_MIN);
 	share_group_init(&great, &root, WEIGHT_MAX);
-	share_activate(&t, &small);
-	share_activate(&t, &great);
+	share_activate(&t, &small, false);
+	share_activate(&t, &great, false);
 	assert_true(share_of(&t, &small, &generation) == SHARE_ONE / 10001);
 	assert_true(share_of(&t, &great, &generation) ==
 		    SHARE_ONE * 10000 / 10001);
