@@ -364,30 +364,47 @@ static void refill_early(struct budget *b, u64 now, struct wake *wake)
 
 /* ----------------------------------------------------- the end of a round */
 
+/* The flow with the most credit, which is probably exhausted last. */
+struct in_credit {
+	const struct budget_flow *flow;	/* or NULL */
+	s64 left;
+};
+
 /* The active flows, each at the moment of its visit. */
 struct round_state {
 	u64 used;		/* credit, since the round began */
 	bool waits;		/* an exhausted flow has requests */
-	bool holds;		/* the round waits for a flow with credit */
 	bool runnable;		/* a flow has credit, .. */
 	bool backlog;		/* .. and requests that are queued */
-	/* P1: the one with the most credit, which is probably exhausted last */
-	const struct budget_flow *sentinel;
-	s64 most;		/* its credit */
+	u64 donated;		/* requests of donors with credit, in and out */
+	struct in_credit donor;	/* of the donors */
+	/* P1: of the flows for which the round waits */
+	struct in_credit sentinel;
 };
 
 static void see_in_credit(struct round_state *st, const struct flow *f,
 			  s64 left, u64 now)
 {
+	struct in_credit *c = &st->sentinel;
+	struct flow_totals t;
+
 	st->runnable = true;
 	st->backlog |= atomic64_read(&f->queued) > 0;
-	if (round_is_donor(f, now))
-		return;
-	st->holds = true;
-	if (left >= st->most) {
-		st->most = left;
-		st->sentinel = budget_flow_of(f);
+	if (round_is_donor(f, now)) {
+		flow_totals(f, &t);
+		st->donated += t.inserted - t.done;
+		c = &st->donor;
 	}
+	if (left >= c->left)
+		*c = (struct in_credit){ budget_flow_of(f), left };
+}
+
+/* Do the donors alone leave none of the device idle? */
+static bool donors_fill(const struct budget *b, const struct round_state *st)
+{
+	u64 size = READ_ONCE(b->sched->isolation.size);
+
+	return FREE_PART * st->donated >= (FREE_PART - 1) * size;
 }
 
 static void scan_flows(struct budget *b, u64 now, struct round_state *st)
@@ -406,6 +423,8 @@ static void scan_flows(struct budget *b, u64 now, struct round_state *st)
 		else
 			st->waits |= atomic64_read(&f->queued) > 0;
 	}
+	if (donors_fill(b, st) && st->donor.left > st->sentinel.left)
+		st->sentinel = st->donor;
 }
 
 static u64 round_most_ns(const struct budget *b)
@@ -424,12 +443,12 @@ static bool round_is_overdue(const struct budget *b,
 	return round_rule(b) != BUDGET_CONSERVING || st->used >= b->least_used;
 }
 
-/* All flows are exhausted, or those that wait do so for donors alone. */
+/* All flows are exhausted, or those that wait do so for donors that leave places. */
 static bool round_is_over(const struct budget *b, const struct round_state *st)
 {
 	if (round_rule(b) == BUDGET_PERIODIC)
 		return false;
-	return !st->runnable || (st->waits && !st->holds);
+	return !st->runnable || (st->waits && !st->sentinel.flow);
 }
 
 static void mark_donors(struct budget *b, u64 now)
@@ -495,7 +514,7 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 		refill_early(b, now, wake);
 		scan_flows(b, now, &st);
 	}
-	atomic64_set(&b->sentinel, (s64)(unsigned long)st.sentinel);
+	atomic64_set(&b->sentinel, (s64)(unsigned long)st.sentinel.flow);
 	end_ns = b->start_ns + round_most_ns(b);
 	wake_at(wake, end_ns > now ? end_ns : now + period_ns(b));
 }
