@@ -8,7 +8,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -199,12 +199,17 @@ def build_parser(argv: Sequence[str]) -> Parser:
 
 
 def _run(argv: Sequence[str]) -> int:
-    """Runs the chosen verb. Standard output is flushed here, also after --help, so that a closed
-    pipe raises BrokenPipeError where main() handles it."""
+    """Runs the chosen verb."""
+    args = build_parser(argv).parse(argv)
+    status: int = args.main(args)
+    return status
+
+
+def _flushed(program: Callable[[], int]) -> int:
+    """Runs @program. Standard output is flushed here, also after --help, so that a closed pipe
+    raises BrokenPipeError where ended() handles it."""
     try:
-        args = build_parser(argv).parse(argv)
-        status: int = args.main(args)
-        return status
+        return program()
     finally:
         # There is no standard output after `>&-`.
         if sys.stdout is not None:
@@ -226,14 +231,14 @@ def _allow_all_names() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _complain(message: str) -> None:
-    """Prints @message. A name in it may have characters that a terminal would obey. There is no
-    standard error after `2>&-`."""
+def _complain(name: str, message: str) -> None:
+    """Prints @message of the program @name. Names in it may have characters that a terminal would
+    obey. There is no standard error after `2>&-`."""
     if sys.stderr is None:
         return
     shown = "\n".join(map(visible, message.split("\n")))
     with contextlib.suppress(OSError):
-        print(f"mqfair: {shown}", file=sys.stderr, flush=True)
+        print(f"{name}: {shown}", file=sys.stderr, flush=True)
 
 
 def _described(error: OSError) -> str:
@@ -251,28 +256,33 @@ def _described(error: OSError) -> str:
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    if PRIVATE.is_dir():
-        sys.path.insert(0, str(PRIVATE))
-    _allow_all_names()
+def ended(name: str, program: Callable[[], int]) -> int:
+    """The exit status of @program. An error becomes a message that begins with @name."""
     try:
-        return _run(sys.argv[1:] if argv is None else argv)
+        return _flushed(program)
     except UsageError as error:
-        _complain(str(error))
+        _complain(name, str(error))
         return EXIT_USAGE
     except Failure as error:
-        _complain(str(error))
+        _complain(name, str(error))
         return EXIT_FAILURE
     except KeyboardInterrupt as interrupt:
-        _complain("; ".join(["interrupted", *map(str, interrupt.args)]))
+        _complain(name, "; ".join(["interrupted", *map(str, interrupt.args)]))
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _discard_stdout()
         return EXIT_BROKEN_PIPE
     except OSError as error:
         _discard_stdout()
-        _complain(_described(error))
+        _complain(name, _described(error))
         return EXIT_FAILURE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    if PRIVATE.is_dir():
+        sys.path.insert(0, str(PRIVATE))
+    _allow_all_names()
+    return ended("mqfair", lambda: _run(sys.argv[1:] if argv is None else argv))
 
 
 if __name__ == "__main__":

@@ -12,13 +12,14 @@ import tempfile
 from pathlib import Path
 
 import lab
+from mqfair.__main__ import ended
 from mqfair.bench import jobfile, report, session
 from mqfair.bench.command import show_progress
 from mqfair.bench.device import parse_device
 from mqfair.bench.picture import draw
 from mqfair.bench.result import document
 from mqfair.text.errors import Failure, UsageError
-from mqfair.text.output import whole_output
+from mqfair.text.output import whole_output, writing
 
 SCHEMA = "mqfair.demo/1"
 OUT = session.ROOT / "build" / "demo"
@@ -57,11 +58,12 @@ def demo_request() -> session.Request:
     )
 
 
-def run() -> None:
+def run() -> int:
     make_folder()
     asked = session.with_built_module(demo_request())
     with (
         tempfile.TemporaryDirectory(prefix="mqfair-demo-") as name,
+        writing(name),
         show_progress([asked]) as progress,
     ):
         outcome = session.run(asked, Path(name), progress)
@@ -73,6 +75,7 @@ def run() -> None:
         console.print(f"note: {note}", style="dim", highlight=False)
     save(outcome)
     console.print(f"written: {OUT / 'result.json'}, {OUT / 'shares.png'}", highlight=False)
+    return 0
 
 
 def make_folder() -> None:
@@ -84,27 +87,24 @@ def make_folder() -> None:
 
 
 def save(outcome: session.Outcome) -> None:
+    """Writes the figures and the picture. Raises Failure."""
     whole = {
         "schema": SCHEMA,
         "results": [document(one, outcome.where, outcome.notes) for one in outcome.results],
     }
-    with whole_output(str(OUT / "result.json")) as file:
-        file.write(json.dumps(whole, indent=1) + "\n")
-    draw(outcome.results, list(CASES.values()), outcome.where, OUT / "shares.png")
+    try:
+        with whole_output(str(OUT / "result.json")) as file:
+            file.write(json.dumps(whole, indent=1) + "\n")
+        draw(outcome.results, list(CASES.values()), outcome.where, OUT / "shares.png")
+    except OSError as error:
+        raise Failure(
+            f"cannot write {error.filename}: {error.strerror}: free space, or use a checkout that"
+            " can be written"
+        ) from error
 
 
 def main() -> int:
-    try:
-        run()
-    except UsageError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 2
-    except Failure as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return ended("demo", run)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """Each command that is asked for a file writes it whole or not at all."""
 
 import argparse
+import dataclasses
 import json
 import resource
 import signal
@@ -13,6 +14,7 @@ from test_qualify import host, qualify  # noqa: F401 -- fixtures
 
 from mqfair.__main__ import SUBCOMMANDS, build_parser
 from mqfair.bench import command as bench
+from mqfair.bench import demo, session
 from mqfair.drives import command as drives
 from mqfair.drives import model_file
 from mqfair.qualify import command as qualification
@@ -151,3 +153,42 @@ def test_a_full_disk_leaves_a_qualification_as_it_was(
     assert got.err.endswith(f"{files[0]}: File too large: free space, then use --resume\n")
     assert [file.read_text() for file in files] == before
     assert json.loads(before[0])["schema"] == "mqfair.qualify/1"
+
+
+def raw_results(_request, folder, _progress):
+    (folder / "fio.json").write_text("of many bytes")
+
+
+# The step that writes each file of the demo.
+STEPS = {
+    "mqfair-demo-": (session, "run", raw_results),
+    "demo/result.json": (demo, "save", demo.save),
+    "demo/shares.png": (demo, "draw", demo.draw),
+}
+
+
+@pytest.fixture
+def demonstration(tmp_path, four, monkeypatch):
+    """The demo, with a short job and its files in @tmp_path."""
+
+    def short(asked):
+        return dataclasses.replace(asked, schedulers=("none",))
+
+    monkeypatch.setattr(demo, "CASES", {str(four): "reads"})
+    monkeypatch.setattr(demo, "OUT", tmp_path / "demo")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(session, "with_built_module", short)
+    return demo.main
+
+
+@pytest.mark.parametrize("file", STEPS)
+def test_a_full_disk_ends_the_demo_with_one_message(
+    demonstration, monkeypatch, capsys, small_files, file
+):
+    room, name, step = STEPS[file]
+    monkeypatch.setattr(room, name, beginning_with(small_files, step))
+    assert demonstration() == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"demo: cannot write {demo.OUT.parent}/{file}")
+    assert "File too large: " in said
+    assert ": free space, or " in said
