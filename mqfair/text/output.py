@@ -24,6 +24,8 @@ BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MOST = 80
 # The errors of a write. Python does not say in which file.
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+# A new file or folder has its place below a folder of this name until it is whole.
+_PARTIAL = ".mqfair-"
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "dim": 2}
 
 
@@ -173,16 +175,20 @@ def whole_folder(option: str, name: str) -> Iterator[Path]:
 @contextlib.contextmanager
 def _put_in_place(path: Path, name: str) -> Iterator[Path]:
     """The block makes a file or a folder of the name that it gets, on the same file system. A
-    rename then puts it in the place of @path, which the user calls @name."""
+    rename then puts it in the place of @path, which the user calls @name. An error that names a
+    file elsewhere, such as one that the block reads, stays as it is."""
     try:
         with (
             interrupted_once(),
-            tempfile.TemporaryDirectory(prefix=".mqfair-", dir=path.parent) as folder,
+            tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=path.parent) as folder,
         ):
             partial = Path(folder) / path.name
             yield partial
             partial.rename(path)
     except OSError as error:
+        own = str(path.parent / _PARTIAL)
+        if error.filename is not None and not str(error.filename).startswith(own):
+            raise
         raise NotWrittenError(error.errno, error.strerror, name) from error
 
 
