@@ -27,7 +27,7 @@ from mqfair.traces.formats import FORMATS
 from mqfair.traces.generators import DISK_BYTES, PROFILES, generate
 from mqfair.traces.reader import Trace
 from mqfair.traces.replay import WRITERS, Change, part_of, split
-from mqfair.traces.request import NS, OPS, READ, WRITE, Request
+from mqfair.traces.request import NS, OPS, READ, REPLAYED_MOST, WRITE, Request
 
 SCHEMA = "mqfair.trace/1"
 JOB = "replay.fio"
@@ -296,12 +296,17 @@ def _shown(file: str, name: str, without: int, found: Description) -> list[str]:
 
 
 def _needs(whole: Figures) -> list[str]:
-    """The options without which a replay refuses the trace."""
+    """The options and changes without which a replay refuses the trace."""
     lines = []
     if whole.trims:
         lines.append(f"{whole.trims} trims: a replay needs --without trim")
     if whole.unaligned:
         lines.append(f"{whole.unaligned} requests are not of whole sectors: use --align 512")
+    if whole.large:
+        lines.append(
+            f"{whole.large} requests have more than {human_bytes(REPLAYED_MOST)}: a replay needs"
+            " their lines removed, or written as several"
+        )
     return lines
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqfair.traces.request import NS, READ, SECTOR, TRIM, Request
+from mqfair.traces.request import NS, READ, REPLAYED_MOST, SECTOR, TRIM, Request
 
 
 @dataclass
 class Figures:
     """Times are ns, sizes bytes. @sequential counts the requests that begin where the one before of
-    the same source ends. @unaligned counts those that a drive of 512-byte sectors refuses."""
+    the same source ends. @unaligned counts those that a drive of 512-byte sectors refuses,
+    and @large those, without trims, that are too large for a replay."""
 
     requests: int = 0
     reads: int = 0
@@ -23,6 +24,7 @@ class Figures:
     last_ns: int = 0
     sequential: int = 0
     unaligned: int = 0
+    large: int = 0
     end: int = 0
     peak: int = 0
     sizes: Counter[int] = field(default_factory=Counter)
@@ -39,6 +41,7 @@ class Figures:
         self.last_ns = request.at_ns
         self.sequential += sequential
         self.unaligned += bool(request.offset % SECTOR or request.bytes % SECTOR)
+        self.large += request.op != TRIM and request.bytes > REPLAYED_MOST
         self.end = max(self.end, request.offset + request.bytes)
         self.sizes[request.bytes] += 1
         second = request.at_ns // NS

@@ -26,14 +26,12 @@ from mqfair.text.errors import UsageError
 from mqfair.text.output import quoted
 from mqfair.traces import native
 from mqfair.traces.reader import Trace
-from mqfair.traces.request import SECTOR, TRIM, Request
+from mqfair.traces.request import REPLAYED_MOST, SECTOR, TRIM, Request
 
 # fio's option replay_redirect names the real drive.
 _FIO_FILE = "/dev/replayed"
 _US_NS = 1000
 _MS_NS = 1000 * _US_NS
-# sim/describe.c: BYTES_MOST.
-_BYTES_MOST = 1 << 30
 _SCALE_PLAIN = 100
 # The most files that are open at the same time.
 _SOURCES_MOST = 256
@@ -216,8 +214,11 @@ def _check(place: str, request: Request, path: str) -> None:
             f"{place}: {request.bytes} bytes at {request.offset}: a drive has sectors of {SECTOR}"
             f" bytes: round by {convert} --align {SECTOR}`"
         )
-    if request.bytes > _BYTES_MOST:
-        raise UsageError(f"{place}: {request.bytes} bytes: a request has at most {_BYTES_MOST}")
+    if request.bytes > REPLAYED_MOST:
+        raise UsageError(
+            f"{place}: {request.bytes} bytes: a replayed request has at most {REPLAYED_MOST}:"
+            " remove the line, or write it as several"
+        )
 
 
 def deal(replay: Replay, name: str, folder: Path) -> list[str]:

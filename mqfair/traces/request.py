@@ -21,6 +21,8 @@ SECTOR = 512
 NS = 10**9
 # The most ns of a time, and the most bytes of an offset or a size.
 MOST = 2**64 - 1
+# The most bytes of a request that is replayed or simulated. sim/describe.c: BYTES_MOST.
+REPLAYED_MOST = 1 << 30
 
 _SECONDS = re.compile(r"(\d+)(?:\.(\d*))?", re.ASCII)
 # One digit more than MOST. int() refuses some thousands.

@@ -15,8 +15,8 @@ from mqfair.bench.session import _with_replays, plan_for
 from mqfair.bench.simulated import drive, options
 from mqfair.text.errors import UsageError
 from mqfair.traces.reader import Trace
-from mqfair.traces.replay import Replay
-from mqfair.traces.request import READ, TRIM, Request
+from mqfair.traces.replay import Replay, measured
+from mqfair.traces.request import OPS, READ, REPLAYED_MOST, TRIM, Request
 
 FAST = "null:irqmode=2,completion_nsec=10000,submit_queues=2,hw_queue_depth=64,gb=1"
 SSD = "ssd:model=980pro,size_mb=1024"
@@ -218,10 +218,31 @@ def test_split_keeps_each_source_and_the_simulator_accepts_its_job(run, tmp_path
 
 @pytest.mark.parametrize(
     ("op", "size", "need"),
-    [(TRIM, 512, "1 trims: a replay needs --without trim"), (READ, 100, "use --align 512")],
+    [
+        (TRIM, 512, "1 trims: a replay needs --without trim"),
+        (READ, 100, "use --align 512"),
+        (
+            READ,
+            REPLAYED_MOST + 512,
+            "1 requests have more than 1.0 GiB: a replay needs their lines",
+        ),
+    ],
 )
 def test_split_names_no_command_that_would_be_refused(run, tmp_path, op, size, need):
     path = as_native(tmp_path / "in", [Request(0, op, 0, size, "a")])
     said = run("trace", path, "--split", str(tmp_path / "parts")).out
     assert need in said
     assert "run it" not in said
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("size", [100, 512, REPLAYED_MOST, REPLAYED_MOST + 512])
+def test_split_names_the_command_if_a_replay_takes_the_trace(run, tmp_path, op, size):
+    path = as_native(tmp_path / "in", [Request(0, op, 0, size, "a")])
+    said = run("trace", path, "--split", str(tmp_path / "parts")).out
+    try:
+        measured(Replay(path))
+    except UsageError:
+        assert "run it" not in said
+    else:
+        assert "run it" in said

@@ -582,7 +582,7 @@ def test_split_makes_one_file_for_each_source_and_keeps_times(tmp_path):
         (Request(0, READ, 100, 512, "a"), ":2: 512 bytes at 100: a drive has sectors of 512"),
         (Request(0, READ, 0, 100, "a"), ":2: 100 bytes at 0: a drive has sectors of 512 bytes"),
         (Request(0, READ, 1 << 20, 512, "a"), ":2: it ends at byte 1049088, and the drive at"),
-        (Request(0, READ, 0, 2 << 30, "a"), ":2: 2147483648 bytes: a request has at most"),
+        (Request(0, READ, 0, 2 << 30, "a"), ":2: 2147483648 bytes: a replayed request has at"),
     ],
 )
 def test_a_request_that_cannot_be_replayed_is_named(tmp_path, request_, message):

@@ -26,6 +26,7 @@ from mqfair.bench.simulated.drive import Drive
 from mqfair.text.errors import UsageError
 from mqfair.text.numbers import is_number
 from mqfair.traces.replay import Replay
+from mqfair.traces.request import REPLAYED_MOST
 
 # The part of writes in a thousand, and whether places are in order.
 _DIRECTIONS: Mapping[str, tuple[int | None, bool]] = {
@@ -561,8 +562,9 @@ class _Reader:
 
     def _request(self, option: Option, text: str) -> int:
         found = _plain_bytes(text)
-        if not found or found % _SECTOR or found > 1 << 30:
-            raise self._wrong(option, "a request has a multiple of 512 bytes, at most 1g")
+        if not found or found % _SECTOR or found > REPLAYED_MOST:
+            most = f"{REPLAYED_MOST >> 30}g"
+            raise self._wrong(option, f"a request has a multiple of 512 bytes, at most {most}")
         return found
 
     def _extent(self, option: Option) -> int:
