@@ -221,7 +221,9 @@ def _read_figures(path: Path) -> Used:
 def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Completions, ...]]:
     """The completions by cgroup; raises Failure if fio logged fewer I/Os than it counted."""
     threads = {
-        name: tuple(read_log(path) for path in sorted(folder.glob(f"{index}_lat.*.log")))
+        name: tuple(
+            read_log(path, made_again(path)) for path in sorted(folder.glob(f"{index}_lat.*.log"))
+        )
         for index, name in enumerate(groups)
     }
     idle = [name for name, members in threads.items() if not members or not all(members)]

@@ -16,6 +16,7 @@ the completion of its last. The completions in this window are counted:
 fio runs the jobs longer than ramp and runtime, so that a late start does not shorten the window.
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,11 +82,16 @@ class Usage:
     histogram: Histogram = ()
 
 
-def read_log(path: Path) -> Completions:
-    """The I/Os of one latency log of fio; raises Failure if it is not one."""
+def read_log(path: Path, mend: str) -> Completions:
+    """The I/Os of one latency log of fio; raises Failure with @mend if it is not one, or if its
+    last line is cut."""
     if path.stat().st_size == 0:
         nothing = np.zeros(0, dtype=np.int64)
         return Completions(nothing, nothing, nothing)
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read() != b"\n":
+            raise Failure(f"{path}: its last line is cut: {mend}")
     try:
         rows = np.loadtxt(
             path,
@@ -95,7 +101,7 @@ def read_log(path: Path) -> Completions:
             ndmin=2,
         )
     except ValueError as error:
-        raise Failure(f"{path}: not a latency log of fio: {error}") from error
+        raise Failure(f"{path}: not a latency log of fio: {error}: {mend}") from error
     return Completions(rows[:, 0], rows[:, 1], rows[:, 2])
 
 

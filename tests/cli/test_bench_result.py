@@ -435,8 +435,36 @@ def test_a_run_without_a_counted_request_is_refused(tmp_path):
 
 def test_a_file_that_is_no_log_is_refused(tmp_path):
     (tmp_path / "x.log").write_text("not, a, log, at all\n")
-    with pytest.raises(Failure, match="not a latency log"):
-        read_log(tmp_path / "x.log")
+    with pytest.raises(Failure, match=r"not a latency log of fio: .*: mend it"):
+        read_log(tmp_path / "x.log", "mend it")
+
+
+LINES = ["1000, 2000000, 0, 4096, 0, 0\n", "1001, 3000000, 1, 8192, 512, 0\n"]
+
+
+@pytest.mark.parametrize("kept", range(1, len("".join(LINES)) + 1))
+def test_a_log_is_read_unless_its_last_line_is_cut(tmp_path, kept):
+    """Half of a size is a number, too."""
+    log = tmp_path / "x.log"
+    log.write_text("".join(LINES)[:kept])
+    if log.read_text().endswith("\n"):
+        sizes = [4096, 8192][: log.read_text().count("\n")]
+        assert read_log(log, "mend it").size_bytes.tolist() == sizes
+        return
+    with pytest.raises(Failure) as failure:
+        read_log(log, "mend it")
+    assert str(failure.value) == f"{log}: its last line is cut: mend it"
+
+
+def test_a_cut_log_of_a_run_names_the_run_to_make_again(tmp_path):
+    place = record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 200})
+    log = place / "1_lat.2.log"
+    log.write_text(log.read_text()[:-4])
+    with pytest.raises(Failure) as failure:
+        analyse(tmp_path, case({"a": 1, "b": 1}))
+    assert str(failure.value) == (
+        f"{log}: its last line is cut: remove the folder {place}, and add --resume"
+    )
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path):
