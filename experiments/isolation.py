@@ -47,7 +47,6 @@ from experiments.isolation_run import (
     FILLS,
     ISOLATION,
     MODELS,
-    NONE,
     OURS,
     RUNTIME_S,
     SCALE,
@@ -65,7 +64,7 @@ from experiments.isolation_run import (
     Simulator,
 )
 from lab import DEFAULT_KERNEL
-from mqfair.bench.variant import parse_variants, scheduler_of, tunables_of
+from mqfair.bench.variant import NONE, parse_variants, scheduler_of, tunables_of
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import table
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from experiments.isolation_curve import Curve, Point, front, on_curve, slowdown_at
 from experiments.isolation_results import Seen
-from experiments.isolation_run import ISOLATION, NONE, OURS
+from experiments.isolation_run import ISOLATION, OURS
+from mqfair.bench.variant import MQFQ, NONE
 
 HEAD = ("goal", "bound", "measured", "")
 RESULTS = (
     "first,variants,curve,against-curve,literature,host,writers,b,b-schedulers,full,visits,bursts,"
     "stall,storm,adversaries"
 )
-MQFQ = "mqfq"
 STRICT = "mqfq:isolation=25"
 # The drive does this at the same slowdown of the reader, to a scheduler that knows each plane's
 # queue: total / none and slowdown on the 980pro with random fill, by a simulation.

@@ -16,8 +16,9 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
 from experiments.isolation_curve import Point
-from experiments.isolation_run import DEPTH, ISOLATION, NONE, SCHEDULER
+from experiments.isolation_run import DEPTH, ISOLATION, SCHEDULER
 from experiments.pictures import COLOURS, MARKS
+from mqfair.bench.variant import NONE
 from mqfair.text.palette import FAINT, INK, MARK, NEUTRAL, STYLE
 
 if TYPE_CHECKING:

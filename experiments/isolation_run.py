@@ -16,15 +16,13 @@ from typing import Any, Protocol
 from experiments.isolation_cases import WARM_MS, Case, Tenant, Window
 from mqfair import schedulers
 from mqfair.bench.simulated import model, program
-from mqfair.bench.variant import BFQ, COMPARATORS, IOCOST, THROTTLE
+from mqfair.bench.variant import BFQ, COMPARATORS, DEADLINE, IOCOST, KYBER, THROTTLE
 from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
 SIM = "sim"
 VM = "vm"
 UML = "uml"
-NONE = "none"
-KYBER = "kyber"
 OURS = schedulers.SCHEDULERS
 MODELS = ("980pro", "p3700", "p4500")
 FILLS = ("sequential", "random", "steady")
@@ -134,7 +132,7 @@ SIMULATED = Scope(
 # A guest is slow, so it runs one drive and few depths unless more are asked for. It has the machine
 # for itself.
 IN_A_GUEST = Scope(
-    schedulers=(KYBER, BFQ, "mq-deadline", IOCOST, *OURS),
+    schedulers=(KYBER, BFQ, DEADLINE, IOCOST, *OURS),
     depths=(8, 16, 32, 48, 64, 96),
     isolations=(4, 8, 16, 32),
     defaults={

@@ -22,12 +22,12 @@ from pathlib import Path
 from experiments import isolation_goals
 from experiments.isolation_curve import Point, on_curve, slowdown_at, spread
 from experiments.isolation_results import FOLDER, RESULTS, Results, Seen
-from experiments.isolation_run import NONE, OURS
+from experiments.isolation_run import OURS
 from experiments.markdown import lines, put
+from mqfair.bench.variant import MQFQ, NONE
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import table
 
-MQFQ = "mqfq"
 # A table has the p99 of the reader for each of these values of `isolation`.
 PRICES = (8, 12, 20, 30)
 median = statistics.median

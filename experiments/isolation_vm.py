@@ -23,7 +23,6 @@ from experiments import harness
 from experiments.isolation_cases import KIB, Case, Tenant
 from experiments.isolation_run import (
     IN_A_GUEST,
-    NONE,
     RUNTIME_S,
     SCALE,
     WHOLE,
@@ -41,7 +40,7 @@ from mqfair.bench import jobfile, session
 from mqfair.bench.device import parse_device
 from mqfair.bench.jobfile import JobFile
 from mqfair.bench.result import CaseResult, CgroupResult
-from mqfair.bench.variant import is_ours
+from mqfair.bench.variant import NONE, is_ours
 from mqfair.text.errors import Failure, UsageError
 
 RAMP_S = 2.0

@@ -23,7 +23,6 @@ from experiments.isolation_curve import (
 from experiments.isolation_run import (
     DEPTH,
     ISOLATION,
-    NONE,
     SCHEDULER,
     SIMULATED,
     WHOLE,
@@ -36,6 +35,7 @@ from experiments.isolation_run import (
     in_window,
     statements,
 )
+from mqfair.bench.variant import NONE
 from mqfair.text.errors import Failure
 
 DRIVE = Drive("980pro", "steady", "device", 128)

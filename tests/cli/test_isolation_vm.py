@@ -9,7 +9,6 @@ import pytest
 from experiments import isolation, isolation_vm
 from experiments.isolation_cases import CASES
 from experiments.isolation_run import (
-    NONE,
     WHOLE,
     Drive,
     LeftOutError,
@@ -20,6 +19,7 @@ from experiments.isolation_vm import Guest, bench_label, device, job_file
 from mqfair.bench import jobfile, session
 from mqfair.bench.device import parse_device
 from mqfair.bench.result import CaseResult, CgroupResult, RunResult
+from mqfair.bench.variant import NONE
 from mqfair.text.errors import UsageError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
