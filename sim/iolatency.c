@@ -29,7 +29,6 @@ enum {
 	US		= 1000,
 	MS		= 1000 * US,
 	SECOND		= 1000 * MS,
-	FREE		= 1000000,	/* the level at which no flow is held back */
 	MISSED_PART	= 10,
 	GOOD_LEAST	= 5,		/* requests that show that a target is met */
 	SMALL_PERCENT	= 5,
@@ -45,18 +44,19 @@ struct iolatency_params {
 
 /* Of a flow with children. */
 struct siblings {
-	s32 level;			/* falls by a miss, and rises to FREE */
+	u32 held_back;			/* grows by a miss; 0: no flow is held back */
 	u64 target_ns;			/* of the victim; 0: none */
 	const struct flow *victim;
-	u64 changed_ns;			/* the last time that it had the level changed */
+	u64 changed_ns;			/* the last time that it changed held_back */
 	u64 requests;			/* of all, in their last windows */
 	u64 lifted_ns;			/* by tick */
 };
 
 struct iolatency_flow {
 	struct siblings children;
-	s32 level;			/* that it has followed */
-	u32 most, inside;		/* requests */
+	u32 held_back;			/* that it has followed */
+	u32 inside;			/* requests */
+	u32 denied;			/* of TAGS, the most that may be inside */
 	u64 begin_ns;			/* of its window */
 	u32 done, missed;		/* in the window */
 	u32 requests;			/* in the last one */
@@ -64,7 +64,7 @@ struct iolatency_flow {
 
 struct iolatency {
 	struct engine engine;		/* first: see engine_of() */
-	u64 lift_ns;			/* when levels without a victim rise */
+	u64 lift_ns;			/* when flows without a victim are let go */
 };
 
 static const struct iolatency_params *params_of(const struct sched *s)
@@ -91,23 +91,20 @@ static u64 target_ns(const struct flow *f)
 	return (u64)params_of(f->sched)->target_us * US * 100 / f->group.weight;
 }
 
-/* --------------------------------------------------------------- the level */
+/* ------------------------------------------------------------ holding back */
 
 static void lower(struct siblings *b)
 {
-	s32 gone = FREE - b->level;
-
-	if (gone <= TAGS)
-		b->level -= TAGS >> DOWN_SHIFT;
-	else if (gone < TAGS << DEEPEST_SHIFT)
-		b->level--;
+	if (b->held_back <= TAGS)
+		b->held_back += TAGS >> DOWN_SHIFT;
+	else if (b->held_back < TAGS << DEEPEST_SHIFT)
+		b->held_back++;
 }
 
 static void lift(struct siblings *b)
 {
-	s32 more = FREE - b->level > TAGS ? 1 : TAGS >> UP_SHIFT;
-
-	b->level = min(b->level + more, (s32)FREE);
+	b->held_back -=
+		min(b->held_back, b->held_back > TAGS ? 1U : TAGS >> UP_SHIFT);
 }
 
 /* The window of @f has ended. */
@@ -135,31 +132,31 @@ static void judge(struct flow *f, u64 now)
 		lift(b);
 }
 
-/* The level has changed since @f looked at it. */
+/* Its siblings may have changed held_back since @f looked. */
 static void follow(struct flow *f)
 {
 	struct iolatency_flow *o = own(f);
 	const struct siblings *b = siblings_of(f);
-	bool falls = b->level < o->level;
+	bool tighter = b->held_back > o->held_back;
 
-	if (b->level == o->level)
+	if (b->held_back == o->held_back)
 		return;
-	o->level = b->level;
-	if (falls && (target_ns(f) <= b->target_ns ||
-		      (u64)o->requests * 100 <= b->requests * SMALL_PERCENT))
+	o->held_back = b->held_back;
+	if (tighter && (target_ns(f) <= b->target_ns ||
+			(u64)o->requests * 100 <= b->requests * SMALL_PERCENT))
 		return;
-	if (b->level == FREE)
-		o->most = TAGS;
-	else if (falls)
-		o->most = max(o->most / 2, 1U);
+	if (!b->held_back)
+		o->denied = 0;
+	else if (tighter)
+		o->denied = TAGS - max((TAGS - o->denied) / 2, 1U);
 	else
-		o->most = min(o->most + (TAGS >> UP_SHIFT), (u32)TAGS);
+		o->denied -= min(o->denied, (u32)TAGS >> UP_SHIFT);
 }
 
 static bool may_have_more(struct flow *f)
 {
 	follow(f);
-	return own(f)->inside < own(f)->most;
+	return own(f)->inside < TAGS - own(f)->denied;
 }
 
 /* ------------------------------------------------------------- the I/O path */
@@ -252,7 +249,7 @@ static void iolatency_requeue(struct io *io, struct wake *wake)
 /* A victim that sends nothing does not hold its siblings back. */
 static void forget_victim(struct siblings *b, u64 now)
 {
-	if (b->level == FREE || b->lifted_ns == now)
+	if (!b->held_back || b->lifted_ns == now)
 		return;
 	if (b->victim && now - b->changed_ns >= 5ULL * SECOND) {
 		b->victim = NULL;
@@ -276,15 +273,6 @@ static void iolatency_tick(struct sched *s, u64 now, struct wake *wake)
 	}
 	wake_at(wake, l->lift_ns);
 	wake_waiting(s, wake);
-}
-
-static void iolatency_flow_init(struct flow *f)
-{
-	struct iolatency_flow *o = own(f);
-
-	engine_flow_init(f);
-	o->children.level = o->level = FREE;
-	o->most = TAGS;
 }
 
 static const struct engine_ops iolatency_lanes = {
@@ -316,15 +304,11 @@ const struct sched_ops iolatency_ops = {
 	.flow_bytes		= sizeof(struct iolatency_flow),
 	.flow_queue_bytes	= sizeof(struct lane),
 	.init			= iolatency_init,
-	.exit			= engine_exit,
 	.insert			= engine_insert,
-	.merge			= engine_merge,
 	.dispatch		= iolatency_dispatch,
-	.block			= engine_block,
 	.complete		= iolatency_complete,
 	.requeue		= iolatency_requeue,
 	.tick			= iolatency_tick,
 	.tune			= engine_tune,
-	.flow_init		= iolatency_flow_init,
-	.report			= engine_report,
+	COMPARATOR_HOOKS,
 };
