@@ -294,6 +294,12 @@ static bool read_drive(struct description *d, struct words *w)
 	return wrong_word(d, "drive", name, known);
 }
 
+static bool read_answers(struct description *d, struct words *w)
+{
+	return take_number(d, w, "answers", 1, 65536, &d->answers) &&
+	       take_number(d, w, "US", 1, 1000 * 1000, &d->answers_us);
+}
+
 static bool read_series(struct description *d, struct words *w)
 {
 	u32 whole;
@@ -536,6 +542,7 @@ static const struct key statements[] = {
 	{ .name = "device", .read = read_device },
 	{ .name = "model", .read = read_model },
 	{ .name = "drive", .read = read_drive },
+	{ .name = "answers", .read = read_answers },
 	{ .name = "series", .read = read_series },
 	CHOICE(description, "ftl", ftl, ftl_names),
 	CHOICE(description, "audit", audit_end, audit_names),

@@ -15,6 +15,8 @@
  *	tag_maps N		maps of that many tags; neighbours share one
  *	fetch N			most commands inside the device, which takes turns
  *				among the maps; 0: all, in order (device.h)
+ *	answers N US		a map's ends are told together: N of them, or fewer
+ *				US us after the first; each is told at once without
  *	sched_tags N		scheduler tags of each map; 0: any (tags.h)
  *	most_bytes N		larger requests are split; 0: none is
  *	wake_ns N		a wake-up takes 0 to N ns; default 0
@@ -145,6 +147,7 @@ struct description {
 	const struct sched_ops *ops;
 	u64 seed, queues, sockets, tags, tag_maps, sched_tags, most_bytes, wake_ns;
 	u64 fetch;
+	u64 answers, answers_us;	/* 0: each end is told at once */
 	u64 submit_ns, complete_ns, locked_ns, warm_ms, run_ms, series;
 	bool series_whole;
 	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */

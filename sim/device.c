@@ -70,14 +70,79 @@ static void device_fetch(struct device *d)
 	}
 }
 
-static void device_finish(struct device *d, struct device_cmd *cmd)
+/* ----------------------------------------------------------------- answers */
+
+static void answers_tell(struct completion_queue *cq)
 {
-	if (!d->params.fetch) {
+	struct device_cmd *cmd = cq->head;
+
+	cq->head = NULL;
+	cq->nr = 0;
+	while (cmd) {
+		struct device_cmd *next = cmd->next;
+
+		cq->device->done(cmd);
+		cmd = next;
+	}
+}
+
+static void answers_arm(struct completion_queue *cq)
+{
+	struct device *d = cq->device;
+
+	event_arm(d->timeline, &cq->due, max(cq->due_ns, d->stalled_ns));
+}
+
+/* The event may be of commands that were told early, or the device stalls. */
+static void answers_due(struct event *ev)
+{
+	struct completion_queue *cq =
+		container_of(ev, struct completion_queue, due);
+	struct device *d = cq->device;
+
+	if (!cq->nr)
+		return;
+	if (d->timeline->now < max(cq->due_ns, d->stalled_ns))
+		answers_arm(cq);
+	else
+		answers_tell(cq);
+}
+
+/* @cmd is done. */
+static void device_answer(struct device *d, struct device_cmd *cmd)
+{
+	struct completion_queue *cq;
+
+	if (!d->params.answers) {
 		d->done(cmd);
 		return;
 	}
+	cq = &cmd->queue->completions;
+	cmd->next = NULL;
+	if (cq->nr) {
+		cq->last->next = cmd;
+	} else {
+		cq->device = d;
+		cq->head = cmd;
+		cq->due_ns = d->timeline->now + d->params.answers_ns;
+	}
+	cq->last = cmd;
+	if (++cq->nr == d->params.answers) {
+		answers_tell(cq);
+	} else if (!cq->due.armed) {
+		event_init(&cq->due, answers_due);
+		answers_arm(cq);
+	}
+}
+
+static void device_finish(struct device *d, struct device_cmd *cmd)
+{
+	if (!d->params.fetch) {
+		device_answer(d, cmd);
+		return;
+	}
 	d->inside--;
-	d->done(cmd);
+	device_answer(d, cmd);
 	device_fetch(d);
 }
 

@@ -25,11 +25,23 @@
  * another one has 1.  With turns the second one has a command done every 200
  * us.  Without fetch it waits for all others, and has one every 400 us.
  *
+ * Answers.  A device tells each end at once.  With `answers` it tells those of a
+ * submission queue together: when so many wait, or answers_ns after the first of
+ * them.  Meanwhile the commands are outside the device, which serves others.
+ * An NVMe drive that coalesces interrupts does so, and a volume behind a network.
+ * Source: NVM Express Base Specification, feature Interrupt Coalescing.
+ *
+ * Example.  One slot of 100 us, answers 4, answers_ns 1 000 000.  Six commands that
+ * start together end 100 to 600 us later.  The caller learns of four at 400 us, and
+ * of two at 1500 us.
+ *
  * Ownership.  A command belongs to its caller, which keeps it until done().
  * The caller makes the drive, fills it if it should be full, and destroys it
  * after the device.  A drive runs on one timeline alone.
  *
  * A device has no errors: each command that has started is done at some time.
+ *
+ * Tested by tests/sim/sim_run.py.
  */
 #ifndef MQFAIR_SIM_DEVICE_H
 #define MQFAIR_SIM_DEVICE_H
@@ -44,19 +56,31 @@ struct device_params {
 	u32 write_times;		/* 0: a write takes as long as a read */
 	struct flash *flash;		/* a drive; then the above is unused */
 	u32 fetch;			/* most commands inside; 0: no arbitration */
+	u32 answers;			/* most that wait to be told; 0: none */
+	u64 answers_ns;			/* the longest such wait */
+};
+
+/* Commands that are done, in order, and not told.  Zeroed, it is empty. */
+struct completion_queue {
+	struct device *device;
+	struct device_cmd *head, *last;
+	u32 nr;
+	u64 due_ns;			/* the first of them is told */
+	struct event due;		/* not later; it may be armed for nothing */
 };
 
 /* Commands that the device has not fetched.  Zeroed, it is empty. */
 struct submission_queue {
 	struct device_cmd *head, *last;
 	struct submission_queue *next;	/* next queue in turn that has commands */
+	struct completion_queue completions;
 };
 
 struct device_cmd {
 	struct event event;
 	struct device *device;
-	struct device_cmd *next;	/* next that waits for a slot, or for fetch */
-	struct submission_queue *queue;	/* set by the caller, for fetch */
+	struct device_cmd *next;	/* next that waits for the same */
+	struct submission_queue *queue;	/* set by the caller: fetch, answers */
 	u32 bytes;
 	bool write;
 	u32 page, owner;		/* set by the caller, for a drive */
@@ -79,7 +103,7 @@ struct device {
 	u64 stalled_ns;			/* nothing is done before: device_stall() */
 };
 
-/* @done is called for each command that has been served. */
+/* @done is called for each command that has been served, when it is told. */
 void device_init(struct device *d, struct timeline *t,
 		 const struct device_params *params,
 		 void (*done)(struct device_cmd *cmd));

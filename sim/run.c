@@ -291,6 +291,8 @@ static bool run_open(struct run *r)
 			.ns_per_kib = d->ns_per_kib,
 			.flash = r->flash,
 			.fetch = (u32)d->fetch,
+			.answers = (u32)d->answers,
+			.answers_ns = d->answers_us * US,
 		},
 		.tags = (u32)d->tags,
 		.tag_maps = (u32)d->tag_maps,

@@ -44,6 +44,9 @@ WRONG = {
     "seed -1": "seed '-1': use a number from 0 to",
     "sockets 0": "sockets '0': use a number from 1 to 1024",
     "fetch 65537": "fetch '65537': use a number from 0 to 65536",
+    "answers 0 5": "answers '0': use a number from 1 to 65536",
+    "answers 4": "US is missing: use a number from 1 to 1000000",
+    "answers 4 0": "US '0': use a number from 1 to 1000000",
     "queues 0": "queues '0': use a number from 1 to 1024",
     "tags 70000": "tags '70000': use a number from 0 to 65536",
     "run_ms": "run_ms is missing: use a number from 1 to",
@@ -427,6 +430,57 @@ class Arbitration(unittest.TestCase):
             ios = [one["ios"] for one in found]
             self.assertLess(ios[1], 5)
             self.assertAlmostEqual(ios[2] / ios[0], 1, delta=0.1)
+
+
+class Answers(unittest.TestCase):
+    """The device tells several ends together."""
+
+    def test_a_full_batch_is_told_at_once_and_a_rest_in_time(self):
+        """The example of sim/device.h: six ends, 100 to 600 us after the start."""
+        text = "scheduler none\ndevice 1 100000 0\nanswers {}\n" + FLOW
+        text += "load a depth 6 bytes 4096 think_us 1000000\nrun_ms 5\n"
+        for answers, told in (
+            ("1 1000", [100, 200, 300, 400, 500, 600]),
+            ("4 1000", [400] * 4 + [1500] * 2),
+            ("6 1000", [600] * 6),
+            ("7 1000", [1100] * 6),
+            ("7 150", [250] * 2 + [450] * 2 + [650] * 2),
+        ):
+            flow = figures(text.format(answers))["flows"]["a"]
+            self.assertEqual(flow["ios"], 6)
+            self.assertEqual(flow["mean_ns"], sum(told) * 1000 // 6, answers)
+            self.assertEqual(flow["max_ns"], told[-1] * 1000)
+
+    def test_each_map_has_batches_of_its_own(self):
+        text = "scheduler none\nqueues 2\ntag_maps {}\ndevice 2 100000 0\nanswers 2 1000\n" + FLOW
+        text += "load a depth 1 bytes 4096\nload a depth 1 bytes 4096 queue 1\nrun_ms 50\n"
+        for maps, ns in ((1, 100_000), (2, 1_100_000)):
+            self.assertEqual(figures(text.format(maps))["flows"]["a"]["mean_ns"], ns)
+
+    def test_the_device_serves_while_an_answer_waits(self):
+        """One slot, or one command inside: the load has enough requests for the time of a batch."""
+        for more in ("device 1 100000 0\n", "device 2 100000 0\nfetch 1\n"):
+            text = f"scheduler none\n{more}answers 64 1000\n{FLOW}"
+            text += "load a depth 64 bytes 4096\nwarm_ms 10\nrun_ms 110\n"
+            found = figures(text)
+            self.assertAlmostEqual(found["flows"]["a"]["iops"], 10_000, delta=100)
+            # One is served, and 63 wait for the device or for their answer.
+            self.assertAlmostEqual(found["flows"]["a"]["mean_ns"], 6_400_000, delta=64_000)
+
+    def test_a_device_that_stalls_tells_nothing(self):
+        for device in ("device 4 50000 0\n", "drive 980pro 128 random\n"):
+            text = f"scheduler mqfq\n{device}answers 8 5000\n{FLOW}{LOAD}at 49 stall 52\n"
+            found = figures(text + "run_ms 150\nseries 50\n")["flows"]["a"]["series"]
+            ios = [one["ios"] for one in found]
+            self.assertEqual(ios[1], 0)
+            self.assertAlmostEqual(ios[2] / ios[0], 1, delta=0.2)
+
+    def test_batches_leave_shares_by_weight(self):
+        for scheduler in ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc"):
+            text = THREE_TO_ONE.format(scheduler=scheduler, depth="set depth 16")
+            found = figures(text + "answers 8 1000\n")["flows"]
+            part = found["big"]["bytes"] / (found["big"]["bytes"] + found["small"]["bytes"])
+            self.assertAlmostEqual(part, 0.75, delta=0.02)
 
 
 class Actions(unittest.TestCase):
