@@ -80,7 +80,7 @@ EVERYWHERE = (
     "device ", "drive p3700", "drive p4500", "drive 980pro", "drive fabric", "drive own", "stall",
     "retime 2000", "retime 10\n", "parent", "write 1000", "sizes ", "think_us", "pace_ns",
     "arrivals random", "on_ms", "burst_ios", "order sequential", "time_scale", "discard 1",
-    "urgent ", "move_ms", "start_ms", "stop_ms", "retime 100\n",
+    "urgent ", "move_ms", "start_ms", "stop_ms", "retime 100\n", "answers ", "answers 65536 ",
 )  # fmt: skip
 LISTED = (
     "weight 10000",
@@ -100,6 +100,56 @@ def test_scenes_are_of_every_kind(drawn, words):
     texts = "\n".join(drawn(seed).play_text("none") for seed in range(1000))
     for word in words:
         assert word in texts, word
+
+
+def quiet_groups(drawn: Scene) -> int:
+    """Groups of @drawn with a child of little demand and a sibling with a backlog, of which the
+    first has five times the weight or more."""
+    found = 0
+    for group in (t for t in drawn.present if not t.load):
+        children = [t for t in drawn.loaded if t.parent == group.name]
+        busy = [t.weight for t in children if is_busy(t)]
+        quiet = [t.weight for t in children if t.words["depth"] == 1 and not is_busy(t)]
+        found += bool(busy and quiet and max(quiet) >= 5 * max(busy))
+    return found
+
+
+def is_busy(one: Tenant) -> bool:
+    words = one.words
+    return int(words["depth"]) >= 32 and not {"think_us", "pace_ns", "on_ms"} & set(words)
+
+
+@pytest.mark.parametrize("numbers", [draw.Numbers, draw.FreeNumbers])
+def test_each_quiet_child_has_a_busy_sibling_and_a_busy_tenant_outside(numbers):
+    drive = draw.Drive(("drive 980pro 256 random 85",), 1.0)
+    depths, groups = set(), set()
+    for seed in range(100):
+        drawn = Scene((), (), draw._quiet_children(numbers(f"quiet {seed}"), 4, drive))
+        above = {t.name: t.parent for t in drawn.tenants}
+        inside = [t.name for t in drawn.tenants if not t.load]
+        assert quiet_groups(drawn) == len(inside)
+        assert any(is_busy(t) for t in drawn.loaded if not t.parent)
+        depths.add(max(1 + bool(above[name]) for name in inside))
+        groups.add(len(inside))
+    assert depths == {1, 2}
+    assert {1, 2, 3, 4} <= groups
+
+
+@pytest.mark.parametrize("drawn", [draw.draw, draw.held_back])
+def test_a_kind_on_purpose_is_in_one_of_eight_seeds(drawn, monkeypatch):
+    """The other seeds are the same scenes without the kind."""
+    seeds = range(400)
+    found = [drawn(seed) for seed in seeds]
+    batches = [any(line.startswith("answers ") for line in one.drive) for one in found]
+    quiet = [quiet_groups(one) > 0 for one in found]
+    assert 30 < sum(batches) < 80
+    assert 30 < sum(quiet) < 80
+    assert any(both == (True, True) for both in zip(batches, quiet, strict=True))
+    monkeypatch.setattr(draw, "EACH", 1e9)
+    plain = [drawn(seed) for seed in seeds]
+    kinds = zip(found, plain, batches, quiet, strict=True)
+    assert all(one == other or batch or group for one, other, batch, group in kinds)
+    assert not any(line.startswith("answers ") for one in plain for line in one.drive)
 
 
 def test_held_back_numbers_are_in_the_same_ranges():
@@ -295,6 +345,33 @@ def test_a_scene_is_shrunk_to_the_tenants_and_words_that_matter():
     assert odd.words == {"depth": 1, "bytes": 4096, "write": 500, "queues": 2}
 
 
+@pytest.mark.parametrize(
+    ("matters", "least"),
+    [
+        (lambda drive: True, ()),
+        (lambda drive: len(drive) == 2, ("answers 65536 1000",)),
+        (lambda drive: "answers 7 300" in drive, ("answers 7 300",)),
+    ],
+)
+def test_answers_in_batches_are_dropped_or_made_plain(matters, least):
+    given = dataclasses.replace(
+        scene(tenant("a", on_ms=5, off_ms=100)), drive=("device 64 1000000 0", "answers 7 300")
+    )
+    found = shrink.shrink(given, lambda smaller: matters(smaller.drive))
+    assert found.drive == ("device 64 1000000 0", *least)
+    # sim-run takes both or neither.
+    assert not {"on_ms", "off_ms"} & set(found.loaded[0].words)
+
+
+def test_a_shrunk_load_pauses_with_both_words_or_with_neither():
+    def breaks(smaller: Scene) -> bool:
+        words = smaller.loaded[0].words
+        assert ("on_ms" in words) == ("off_ms" in words)
+        return False
+
+    shrink.shrink(scene(tenant("a", on_ms=5, off_ms=100)), breaks)
+
+
 @pytest.mark.parametrize("drawn", [draw.draw, draw.held_back])
 def test_a_scene_is_read_back_from_its_text(drawn):
     for seed in range(50):
@@ -409,6 +486,12 @@ def test_guests_play_the_first_scenes_that_they_can():
     [
         (scene(tenant("a")), "no built-in model"),
         (on_flash(tenant("a"), queues=2), "several queues"),
+        (
+            dataclasses.replace(
+                on_flash(tenant("a")), drive=("drive 980pro 256 random 85", "answers 4 100")
+            ),
+            "answers in batches",
+        ),
         (on_flash(*(tenant(f"t{n}") for n in range(9))), "8 tenants"),
         (on_flash(tenant("a"), tenant("b", stop_ms=1000)), "changes"),
         (on_flash(tenant("a", discard=1)), "discards"),

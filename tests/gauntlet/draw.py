@@ -4,6 +4,9 @@
 draw() has listed numbers, such as depths of powers of two, and is for daily use. held_back()
 decides whether a mended scheduler is better. Its numbers are any in the same ranges. Its shapes
 differ: trees are deeper, a change meets several tenants, and requests have any size in a range.
+
+Two kinds of scenes are drawn on purpose, each in one of EACH seeds: quiet children, and answers in
+batches. A kind has numbers of its own, so a seed without it is the same scene as before the kind.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import math
 import random
 from collections.abc import Sequence
 
-from scene import Scene, Tenant
+from scene import Load, Scene, Tenant
 
 from mqfair.drives.model_file import built_in
 
@@ -35,10 +38,24 @@ SIZES = (
 )
 MIXES = ("4096/70,65536/30", "4096/90,262144/10", "512/20,4096/60,131072/20", "16384/50,32768/50")
 WEIGHTS = (1, 10, 50, 100, 200, 500, 1000, 10000)
+QUIET_WEIGHTS = (500, 1000, 2000, 10000)
+BUSY_WEIGHTS = (1, 10, 50, 100)
 MOST_TENANTS = 64
 DIES = (4, 8, 16, 32, 64, 128, 256)
 # The erase blocks of a drive of DRIVE_MIB, if they are smaller than those of the model.
 BLOCKS = 2048
+# Of so many seeds one has a kind of scene that is drawn on purpose.
+EACH = 8
+# A batch of answers that is never full.
+ANY_BATCH = 65536
+
+
+# The words of a load. None stands for a word that it does not have.
+Words = dict[str, str | int | None]
+# What a load of plain requests does not have: pauses, a rate, metadata, discards.
+STEADY: Words = dict.fromkeys(
+    ("think_us", "pace_ns", "arrivals", "on_ms", "off_ms", "burst_ios", "urgent", "discard")
+)
 
 
 class Numbers(random.Random):
@@ -77,14 +94,19 @@ class Drive:
 
 
 def draw(seed: int) -> Scene:
-    return _draw(Numbers(f"gauntlet {seed}"), seed)
+    return _draw(Numbers, f"gauntlet {seed}", seed)
 
 
 def held_back(seed: int) -> Scene:
-    return _draw(FreeNumbers(f"held back {seed}"), seed)
+    return _draw(FreeNumbers, f"held back {seed}", seed)
 
 
-def _draw(rng: Numbers, seed: int) -> Scene:
+def _draw(numbers: type[Numbers], name: str, seed: int) -> Scene:
+    def of_kind(kind: str) -> Numbers | None:
+        own = numbers(f"{name}, {kind}")
+        return own if own.likely(1 / EACH) else None
+
+    rng = numbers(name)
     drive = _volume(rng) if rng.likely(0.2) else _flash(rng)
     queues = rng.number((1, 1, 2, 4, 8, 16, 64))
     maps = rng.choice([n for n in (1, 2, 4, queues) if n <= queues and queues % n == 0])
@@ -103,6 +125,10 @@ def _draw(rng: Numbers, seed: int) -> Scene:
     if rng.free and rng.likely(0.3):
         host += (("fetch", rng.number((8, 32, 128))),)
     tenants = _tenants(rng, queues, drive)
+    if own := of_kind("quiet children"):
+        tenants = _quiet_children(own, queues, drive)
+    if own := of_kind("batches"):
+        drive = _in_batches(own, drive)
     # Adaptation has two seconds. A scene of fast drives is short, because it has many requests.
     scene = Scene(drive.lines, host, tenants, (), 2000, 1000 if drive.flash else 8000)
     return _changed(rng, drive, dataclasses.replace(scene, seed=1 + seed % 1000))
@@ -138,6 +164,17 @@ def _flash(rng: Numbers) -> Drive:
     if rng.free and rng.likely(0.2):
         lines.append(f"write_times {rng.choice((2, 4))}")
     return Drive(tuple(lines), float(scale), scale=scale)
+
+
+def _in_batches(rng: Numbers, drive: Drive) -> Drive:
+    """@drive with answers in batches: an NVMe drive tells up to so many ends together, after some
+    100 us at most; a virtual disk after a time alone, and a volume behind a network after ms."""
+    if drive.flash:
+        batch = rng.number((4, 16, 64, ANY_BATCH))
+        wait_us = rng.number((100, 200, 1000)) * drive.scale
+    else:
+        batch, wait_us = ANY_BATCH, rng.number((1000, 2000, 5000, 10000))
+    return dataclasses.replace(drive, lines=(*drive.lines, f"answers {batch} {wait_us}"))
 
 
 def _fields(dies: int) -> str:
@@ -215,16 +252,21 @@ def _tenants(rng: Numbers, queues: int, drive: Drive) -> tuple[Tenant, ...]:
     spread = rng.choice((WEIGHTS[2:7], WEIGHTS))
     tenants = []
     for n, kind in enumerate(chosen):
-        words = {name: value for name, value in kinds[kind].items() if value is not None}
-        if words.pop("pinned"):
-            words["queue"] = n % queues
-        else:
-            words["queues"] = queues
         weight = 100 if equal else rng.number(spread)
         parent = rng.choice(parents)
-        tenants.append(Tenant(f"t{n}", weight, parent, tuple(words.items())))
+        tenants.append(Tenant(f"t{n}", weight, parent, _placed(kinds[kind], n, queues)))
     scene = Scene((), (), (*groups, *tenants))
     return tuple(scene.present)
+
+
+def _placed(kind: Words, n: int, queues: int) -> Load:
+    """The load of tenant @n with the words of @kind, on its queues."""
+    words = {name: value for name, value in kind.items() if value is not None}
+    if words.pop("pinned"):
+        words["queue"] = n % queues
+    else:
+        words["queues"] = queues
+    return tuple(words.items())
 
 
 def _groups(rng: Numbers) -> tuple[Tenant, ...]:
@@ -237,9 +279,59 @@ def _groups(rng: Numbers) -> tuple[Tenant, ...]:
     return tuple(groups)
 
 
-def _load(rng: Numbers, queues: int, drive: Drive) -> dict[str, str | int | None]:
+# ------------------------------------------------------------- quiet children
+
+
+def _quiet_children(rng: Numbers, queues: int, drive: Drive) -> tuple[Tenant, ...]:
+    """One to three groups that each have a quiet child of great weight and busy ones of small
+    weight, beside a busy tenant outside. A group may have another such group in it. What a quiet
+    child leaves is due to its siblings. Most scenes have busy tenants of one kind, so that a due in
+    bytes is the due in drive time."""
+    kinds = [_busy(rng, queues, drive) for _ in range(rng.choice((1, 1, 1, 2)))]
+    tenants: list[Tenant] = []
+
+    def add(weight: int, parent: str, kind: Words | None) -> str:
+        name = f"g{len(tenants)}" if kind is None else f"t{len(tenants)}"
+        load = () if kind is None else _placed(kind, len(tenants), queues)
+        tenants.append(Tenant(name, weight, parent, load))
+        return name
+
+    def add_group(weight: int, parent: str) -> None:
+        group = add(weight, parent, None)
+        add(rng.number(QUIET_WEIGHTS), group, _quiet(rng, queues, drive))
+        for _ in range(rng.randint(1, 2)):
+            add(rng.number(BUSY_WEIGHTS), group, rng.choice(kinds))
+        if not parent and rng.likely(0.3):
+            add_group(rng.number(BUSY_WEIGHTS), group)
+
+    for _ in range(rng.randint(1, 3)):
+        add_group(rng.number(WEIGHTS[2:7]), "")
+    add(rng.number(WEIGHTS[2:7]), "", rng.choice(kinds))
+    return tuple(tenants)
+
+
+def _quiet(rng: Numbers, queues: int, drive: Drive) -> Words:
+    """A load of one request at a time: a few in a second, or bursts with long pauses. What it asks
+    for alone is what it asks for beside others, though each request takes longer."""
+    words = _load(rng, queues, drive)
+    a_second = rng.number((5, 20, 100, 500) if drive.flash else (5, 10, 20))
+    times: list[Words] = [
+        {"pace_ns": 1_000_000_000 // a_second, "arrivals": rng.choice(("even", "random"))},
+        {"think_us": 1_000_000 // a_second},
+        {"burst_ios": rng.number((2, 4, 8)), "think_us": 1000 * rng.number((100, 200, 500))},
+    ]
+    small = {"bytes": rng.choice(SIZES[:5]), "sizes": None, "depth": 1}
+    return {**words, **STEADY, **small, "write": rng.choice((0, 0, 0, 1000)), **rng.choice(times)}
+
+
+def _busy(rng: Numbers, queues: int, drive: Drive) -> Words:
+    """A load with a backlog."""
+    return {**_load(rng, queues, drive), **STEADY, "depth": rng.number((32, 64, 128, 256, 512))}
+
+
+def _load(rng: Numbers, queues: int, drive: Drive) -> Words:
     """The words of a load, and `pinned`: on one queue, or on all of them."""
-    words: dict[str, str | int | None] = {"pinned": int(queues == 1 or rng.likely(0.5))}
+    words: Words = {"pinned": int(queues == 1 or rng.likely(0.5))}
     words["depth"] = rng.number((1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
     if rng.likely(0.2):
         words["sizes"] = rng.choice(MIXES)
@@ -261,7 +353,7 @@ def _load(rng: Numbers, queues: int, drive: Drive) -> dict[str, str | int | None
     return words
 
 
-def _times(rng: Numbers, slower: float) -> dict[str, str | int | None]:
+def _times(rng: Numbers, slower: float) -> Words:
     """The words of a load that does not submit all the time; none for most loads."""
     shape = rng.random()
     if shape < 0.12:

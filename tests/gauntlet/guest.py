@@ -67,6 +67,8 @@ def _reasons(scene: Scene) -> Iterator[str]:
     name = scene.drive[0].split()
     if name[0] != "drive" or name[1] not in BUILT_IN:
         yield "drives that are no built-in model"
+    if any(line.startswith("answers ") for line in scene.drive):
+        yield "answers in batches"
     if scene.queues > 1:
         yield "several queues"
     if len(scene.loaded) > MOST_TENANTS:

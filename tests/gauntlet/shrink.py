@@ -10,10 +10,11 @@ from scene import Scene, Tenant
 
 # The plain value of each word, and of each number of the host.
 _PLAIN_WORDS: dict[str, str | int | None] = {
-    "order": None, "arrivals": None, "think_us": None, "pace_ns": None, "on_ms": None,
-    "off_ms": None, "burst_ios": None, "write": 0, "urgent": None, "discard": None,
-    "move_ms": None, "start_ms": None, "stop_ms": None,
+    "order": None, "arrivals": None, "think_us": None, "pace_ns": None, "burst_ios": None,
+    "write": 0, "urgent": None, "discard": None, "move_ms": None, "start_ms": None,
+    "stop_ms": None,
 }  # fmt: skip
+_PLAIN_ANSWERS = "answers 65536 1000"
 _PLAIN_HOST = {
     "most_bytes": 0, "wake_ns": 0, "submit_ns": 0, "complete_ns": 0, "sockets": 1, "fetch": 0,
 }  # fmt: skip
@@ -49,6 +50,12 @@ def _smaller(scene: Scene) -> Iterator[Scene]:
             yield scene.without(tenant.name)
     if scene.actions:
         yield dataclasses.replace(scene, actions=())
+    for line in scene.drive:
+        if line.startswith("answers "):
+            for plain in ((), (_PLAIN_ANSWERS,)):
+                if (line,) != plain:
+                    kept = tuple(one for one in scene.drive if one != line)
+                    yield dataclasses.replace(scene, drive=(*kept, *plain))
     for tenant in scene.tenants:
         yield from _plainer(scene, tenant)
     for name, value in _PLAIN_HOST.items():
@@ -70,6 +77,8 @@ def _plainer(scene: Scene, tenant: Tenant) -> Iterator[Scene]:
     changes: list[dict[str, str | int | None]] = [
         {name: plain} for name, plain in _PLAIN_WORDS.items() if words.get(name, plain) != plain
     ]
+    if "on_ms" in words:
+        changes.append({"on_ms": None, "off_ms": None})
     if "sizes" in words:
         changes.append({"sizes": None, "bytes": 4096})
     if words.get("bytes", 4096) not in _PLAIN_BYTES:
