@@ -18,6 +18,8 @@ enum {
 	 * has a few outside at any moment, which it is about to send again.
 	 */
 	FREE_PART = 8,
+	/* Grants for so long: each round causes two ticks. */
+	GRANTS_NS = 2 * CHECK_NS,
 	/* A check visits each flow, which takes far less than this. */
 	CHECK_FLOW_NS = 200,
 	/* Most periods that a conserving round lasts, unless .. */
@@ -170,7 +172,7 @@ void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
 
 /*
  * Grants until the debt of the first flow is paid, and the flows that are not donors
- * have the work of a millisecond together, or the total.  Donors do not use their grants.
+ * have the work of GRANTS_NS together, or the total.  Donors do not use their grants.
  * Beside a donor of weight 10000 a flow of weight 1 has one request in a grant.  It
  * would end a round, and cause a tick, with each of its requests.
  */
@@ -195,8 +197,8 @@ static u64 rounds_due(struct budget *b, u64 now)
 	}
 	if (!sum)
 		return 1;
-	work = min(turnover_in(&b->turnover, CHECK_NS), READ_ONCE(b->total));
-	rounds = max(least, div64_u64(work, sum));
+	work = min(turnover_in(&b->turnover, GRANTS_NS), READ_ONCE(b->total));
+	rounds = max(least, div64_u64(work + sum / 2, sum));
 	return min(rounds, (u64)ROUNDS_MOST);
 }
 

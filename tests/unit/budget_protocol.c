@@ -595,14 +595,14 @@ TEST(debt_is_granted_in_spite_of_a_donor)
 	close_rounds();
 }
 
-/* The grants of flow 0 in a round beside a donor, if the device does @work in 1 ms. */
+/* The grants of flow 0 in a round beside a donor, if the device does @work in 2 ms. */
 static u64 grants_beside_a_donor(u64 work)
 {
 	u64 grants;
 
 	open_rounds(&by_grant, BUDGET_CONSERVING, 2);
 	budget()->turnover.mean = BYTES;
-	budget()->turnover.rate = rate_of(work, MS);
+	budget()->turnover.rate = rate_of(work, 2 * MS);
 	exhaust_and_wait(0);
 	finish(1);
 	budget_flow(1)->donor_until_ns = h.now + PERIOD;
@@ -615,13 +615,13 @@ static u64 grants_beside_a_donor(u64 work)
 }
 
 /*
- * It gets the work of a millisecond, so it ends few rounds in that time.  It gets no
+ * It gets the work of two milliseconds, so it ends few rounds in that time.  It gets no
  * more than the total of a round.
  */
-TEST(flow_beside_a_donor_gets_the_work_of_a_millisecond)
+TEST(flow_beside_a_donor_gets_the_work_of_two_milliseconds)
 {
 	assert_int_equal(grants_beside_a_donor(0), 1);
-	assert_int_equal(grants_beside_a_donor(10 * BYTES + BYTES / 2), 10);
+	assert_int_equal(grants_beside_a_donor(10 * BYTES + BYTES / 4), 10);
 	assert_int_equal(grants_beside_a_donor(100 * PART), 2 * PART / BYTES);
 }
 
