@@ -166,19 +166,22 @@ static s64 loss_at(const struct window *w, u32 size)
 }
 
 /*
- * A trial in which the larger window did @more work has ended.  A short trial is
- * wrong by more, and counts less.
+ * A trial in which the larger window did @more work has ended.  No drive does less at a
+ * larger window: that is chance.  A trial that was short, or of windows that are near each
+ * other, is wrong by more and counts less, as the square of its error says.
  */
 static void learn_loss(struct window *w, s64 more)
 {
 	s64 large = min((s64)max(w->size, w->other), all_of(w));
-	s64 small = min((s64)min(w->size, w->other), all_of(w)), lost;
+	s64 small = min((s64)min(w->size, w->other), all_of(w));
+	s64 apart = min(16 * (large - small) / small, (s64)16), lost;
 
 	/* The same requests were inside at both. */
 	if (large - small <= small / 8)
 		return;
-	lost = more * large * small / (large - small);
-	w->lost += (lost - w->lost) * (w->epochs / 2) / (2 * PAIRS_MOST);
+	lost = max(more, (s64)0) * large * small / (large - small);
+	w->lost += (lost - w->lost) * (w->epochs / 2) * apart * apart /
+		   (2 * PAIRS_MOST * 16 * 16);
 }
 
 static void end_trial(struct window *w, s64 more, bool taken)
@@ -229,7 +232,7 @@ static void judge_half(struct window *w, const struct window_look *l, u32 price)
 	const struct window_tried *t = &l->tried;
 	u32 n = w->epochs / 2;
 	struct estimate e = decisive(work_change(w), n);
-	s64 less = -e.mean;
+	s64 less = max(-e.mean, (s64)0);
 	s64 most = less + e.error;
 	s64 least = less - e.error;
 	s64 allowed = price - loss_at(w, w->size);

@@ -24,9 +24,10 @@
  *
  * The loss.  With all N requests of the tenants inside, nothing is lost.  With n
  * inside, work is lost like 1 / n - 1 / N.  So the difference that a trial finds tells
- * what is lost at any window, and the loss is a mean over the trials, each by its
- * length.  By the same law a window that loses the price loses a known part of it to
- * its double: one difference decides a half and the double that leads back.
+ * what is lost at any window.  The loss is a mean over the trials, each by its length and
+ * by the square of how far its windows are apart.  By the same law a window that loses the
+ * price loses a known part of it to its double: one difference decides a half and the
+ * double that leads back.
  *
  *	N = 512, of which 256 inside lose the price of 60 permille: 512 inside need to
  *	do 60 more, and at N = 4096 they need 32.
