@@ -16,7 +16,8 @@
  *	fetch N			most commands inside the device, which takes turns
  *				among the maps; 0: all, in order (device.h)
  *	answers N US		a map's ends are told together: N of them, or fewer
- *				US us after the first; each is told at once without
+ *				US us after the first; without this line each end
+ *				is told at once
  *	sched_tags N		scheduler tags of each map; 0: any (tags.h)
  *	most_bytes N		larger requests are split; 0: none is
  *	wake_ns N		a wake-up takes 0 to N ns; default 0

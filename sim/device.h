@@ -25,9 +25,9 @@
  * another one has 1.  With turns the second one has a command done every 200
  * us.  Without fetch it waits for all others, and has one every 400 us.
  *
- * Answers.  A device tells each end at once.  With `answers` it tells those of a
- * submission queue together: when so many wait, or answers_ns after the first of
- * them.  Meanwhile the commands are outside the device, which serves others.
+ * Answers.  Without `answers` a device tells each end at once.  With it, the device tells
+ * those of a submission queue together: when so many wait, or answers_ns after the first
+ * of them.  Meanwhile the commands are outside the device, which serves others.
  * An NVMe drive that coalesces interrupts does so, and a volume behind a network.
  * Source: NVM Express Base Specification, feature Interrupt Coalescing.
  *
@@ -65,8 +65,8 @@ struct completion_queue {
 	struct device *device;
 	struct device_cmd *head, *last;
 	u32 nr;
-	u64 due_ns;			/* the first of them is told */
-	struct event due;		/* not later; it may be armed for nothing */
+	u64 due_ns;			/* when the first of them is told at the latest */
+	struct event due;		/* at due_ns, or when it is armed for nothing */
 };
 
 /* Commands that the device has not fetched.  Zeroed, it is empty. */
@@ -79,7 +79,7 @@ struct submission_queue {
 struct device_cmd {
 	struct event event;
 	struct device *device;
-	struct device_cmd *next;	/* next that waits for the same */
+	struct device_cmd *next;	/* next command that waits for the same thing */
 	struct submission_queue *queue;	/* set by the caller: fetch, answers */
 	u32 bytes;
 	bool write;
