@@ -49,16 +49,17 @@
  *	without credit has 500 that wait: the round ends.
  *
  * Donors [R].  If a round ends because the device was idle, the flows in credit become
- * *donors* for eight periods.  A round waits for donors only while they fill the device:
- * then nothing is lost.  In return the requests of a donor go before those of the others:
- * in a queue, and for a slot if the parts of the queues would give it less (ranks of
- * slots.h).  The others spend grants that they have because of donors, so nothing but this
- * order keeps a donor's share.  The order ends with the donor's credit, so a donor cannot
- * take more than its share by it.
+ * *donors* for eight periods.  A round waits for donors only while they have a request for
+ * each place of the device: then nobody else could use it.  In return the requests of a
+ * donor go before those of the others: in a queue, and for a slot if the parts of the
+ * queues would give it less (ranks of slots.h).  The others spend grants that they have
+ * because of donors, so nothing but this order keeps a donor's share.  The order ends with
+ * the donor's credit, so a donor cannot take more than its share by it.
  *
- *	Weights 100 and 1000, D = 64.  The second flow keeps 64 requests, some of them
- *	on their way at any moment, so the device may seem idle.  If no round waited for
- *	it, the first flow would be in credit all the time, and have 15 % for 9.1 %.
+ *	Weights 100 and 1000, D = 64, 256 and 64 requests, in a guest.  The tasks of the
+ *	second flow take a moment to send the next request.  So the device may seem idle,
+ *	and the flow a donor.  If no round waited for it, the first flow would be in
+ *	credit all the time, and kyber-fair would give it 15 % for 9.1.
  *	Weights 100 and 10000.  The second flow keeps 8 requests.  The first has the
  *	other slots, and each slot goes to the second if it has a request for it.
  *

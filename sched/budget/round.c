@@ -20,8 +20,9 @@ enum {
 	FREE_PART = 8,
 	/* Grants for so long: each round causes two ticks. */
 	GRANTS_NS = 2 * CHECK_NS,
-	/* A check visits each flow, which takes far less than this. */
-	CHECK_FLOW_NS = 200,
+	/* A check reads some lines of each flow, and one for each of a donor's queues. */
+	CHECK_LINE_NS = 50,
+	CHECK_LINES = 4,
 	/* Most periods that a conserving round lasts, unless .. */
 	ROUND_PERIODS = 2,
 	/* .. the device has not been turned over so often. */
@@ -44,7 +45,9 @@ static u64 period_ns(const struct budget *b)
 
 static u64 check_ns(const struct budget *b)
 {
-	return max((u64)CHECK_NS, (u64)CHECK_FLOW_NS * nr_active(b));
+	u64 lines = nr_active(b) * (CHECK_LINES + b->sched->nr_queues);
+
+	return max((u64)CHECK_NS, CHECK_LINE_NS * lines);
 }
 
 static void request_tick(struct budget *b, u64 now, struct wake *wake)
@@ -366,10 +369,10 @@ static void refill_early(struct budget *b, u64 now, struct wake *wake)
 
 /* ----------------------------------------------------- the end of a round */
 
-/* The flow with the most credit, which is probably exhausted last. */
+/* Of some flows, the one with the most credit, which is probably exhausted last. */
 struct in_credit {
 	const struct budget_flow *flow;	/* or NULL */
-	s64 left;
+	s64 left;			/* its credit */
 };
 
 /* The active flows, each at the moment of its visit. */
@@ -378,35 +381,42 @@ struct round_state {
 	bool waits;		/* an exhausted flow has requests */
 	bool runnable;		/* a flow has credit, .. */
 	bool backlog;		/* .. and requests that are queued */
-	u64 donated;		/* requests of donors with credit, in and out */
-	struct in_credit donor;	/* of the donors */
-	/* P1: of the flows for which the round waits */
+	/* requests of donors with credit, waiting or in the device; not all if too many */
+	u64 donated;
+	struct in_credit donor;		/* the last of the donors */
+	/* P1: the last of the flows for which the round waits */
 	struct in_credit sentinel;
 };
 
-static void see_in_credit(struct round_state *st, const struct flow *f,
-			  s64 left, u64 now)
+/* Have the donors with credit a request for each place of the device? */
+static bool donors_fill(const struct budget *b, const struct round_state *st)
+{
+	return st->donated >= READ_ONCE(b->sched->isolation.size);
+}
+
+/* Returns the requests of @f, waiting or in the device.  Counters are read one by one. */
+static u64 requests_of(const struct flow *f)
+{
+	struct flow_totals t;
+
+	flow_totals(f, &t);
+	return t.inserted > t.done ? t.inserted - t.done : 0;
+}
+
+static void see_in_credit(const struct budget *b, struct round_state *st,
+			  const struct flow *f, s64 left, u64 now)
 {
 	struct in_credit *c = &st->sentinel;
-	struct flow_totals t;
 
 	st->runnable = true;
 	st->backlog |= atomic64_read(&f->queued) > 0;
 	if (round_is_donor(f, now)) {
-		flow_totals(f, &t);
-		st->donated += t.inserted - t.done;
+		if (!donors_fill(b, st))
+			st->donated += requests_of(f);
 		c = &st->donor;
 	}
 	if (left >= c->left)
 		*c = (struct in_credit){ budget_flow_of(f), left };
-}
-
-/* Do the donors alone leave none of the device idle? */
-static bool donors_fill(const struct budget *b, const struct round_state *st)
-{
-	u64 size = READ_ONCE(b->sched->isolation.size);
-
-	return FREE_PART * st->donated >= (FREE_PART - 1) * size;
 }
 
 static void scan_flows(struct budget *b, u64 now, struct round_state *st)
@@ -421,7 +431,7 @@ static void scan_flows(struct budget *b, u64 now, struct round_state *st)
 
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0)
-			see_in_credit(st, f, left, now);
+			see_in_credit(b, st, f, left, now);
 		else
 			st->waits |= atomic64_read(&f->queued) > 0;
 	}
@@ -445,7 +455,7 @@ static bool round_is_overdue(const struct budget *b,
 	return round_rule(b) != BUDGET_CONSERVING || st->used >= b->least_used;
 }
 
-/* All flows are exhausted, or those that wait do so for donors that leave places. */
+/* All flows are exhausted, or those that wait do so for donors that leave places free. */
 static bool round_is_over(const struct budget *b, const struct round_state *st)
 {
 	if (round_rule(b) == BUDGET_PERIODIC)

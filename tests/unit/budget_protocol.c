@@ -531,20 +531,32 @@ TEST(flow_that_leaves_the_device_idle_becomes_a_donor)
 	close_rounds();
 }
 
-/* It has more requests than its part of D, which is 32.  They go first, so no round waits. */
-TEST(round_does_not_wait_for_a_donor_with_many_requests)
+/* A flow waits for a donor with @requests, waiting or in the device.  Ends the round? */
+static bool ends_with_donor_of(u32 requests)
 {
+	bool ends;
 	u32 i;
 
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
 	budget_flow(1)->donor_until_ns = h.now + PERIOD;
-	for (i = 0; i < 33; i++)
+	for (i = 1; i < requests; i++)
 		insert(1);
 	exhaust_and_wait(0);
 	hooks_tick(&h);
-	assert_int_equal(budget()->early, 1);
+	ends = budget()->early == 1;
 	finish(1);
 	close_rounds();
+	return ends;
+}
+
+/* D is 64.  Others could use no place of it meanwhile. */
+TEST(round_waits_for_donors_that_fill_the_device)
+{
+	assert_true(ends_with_donor_of(1));
+	assert_true(ends_with_donor_of(33));
+	assert_true(ends_with_donor_of(63));
+	assert_false(ends_with_donor_of(64));
+	assert_false(ends_with_donor_of(100));
 }
 
 /* An exhausted flow without requests has nothing to wait for. */
