@@ -156,18 +156,17 @@ static bool flow_was_quiet(const struct flow *f)
 	return f->asks.asked && f->asks.asked < ASKS_ALL;
 }
 
-/* Sets the position at which the flow has used what it asked for: see flow_charge(). */
-static void flow_set_until(struct flow *f, u32 asks)
+/* From @pos on the flow may use what it asks for, @asks of ASKS_ALL: see flow_charge(). */
+static void flow_set_until(struct flow *f, u64 pos, u32 asks)
 {
-	u64 pos = (u64)atomic64_read(&f->pos);
 	u64 use =
 		mul_u64_u64_div_u64(READ_ONCE(f->sched->swept), asks, ASKS_ALL);
 
 	WRITE_ONCE(f->ask_until, asks < ASKS_ALL ? pos + use : ~0ULL);
 }
 
-/* A flow that was quiet before it was idle asks for as much as before. */
-static void flow_activate(struct flow *f)
+/* A flow that was quiet before it was idle asks for as much as before, from @pos on. */
+static void flow_activate(struct flow *f, u64 pos)
 {
 	struct sched *s = f->sched;
 	unsigned long flags = port_lock(&s->active_lock);
@@ -176,7 +175,7 @@ static void flow_activate(struct flow *f)
 	if (!atomic64_read(&f->active)) {
 		/* A walk that goes on ends before this flow. */
 		f->walk = s->walks;
-		flow_set_until(f, quiet ? f->asks.asked : ASKS_ALL);
+		flow_set_until(f, pos, quiet ? f->asks.asked : ASKS_ALL);
 		list_append(f);
 		share_activate(&s->share, &f->group, quiet);
 		atomic64_set(&f->active, 1);
@@ -189,7 +188,7 @@ void flow_await(struct flow *f)
 	/* Fully ordered, before `active` is read.  Pairs with flow_retire(). */
 	atomic64_fetch_add(1, &f->limit.waiters);
 	if (unlikely(!atomic64_read(&f->active)))
-		flow_activate(f);
+		flow_activate(f, (u64)atomic64_read(&f->pos));
 }
 
 bool flow_set_weight(struct flow *f, u32 weight)
@@ -311,6 +310,8 @@ static void flow_claim(struct flow *f)
 {
 	WRITE_ONCE(f->ask_until, ~0ULL);
 	share_claim(&f->sched->share, &f->group);
+	/* The flow computes its share anew, even if the generation stays. */
+	atomic64_set(&f->generation, 0);
 }
 
 /*
@@ -322,7 +323,7 @@ static __always_inline bool flow_begin(struct flow *f, u64 pos, vtime_t vt)
 	bool woke = unlikely(!atomic64_read(&f->active));
 
 	if (woke)
-		flow_activate(f);
+		flow_activate(f, pos);
 	if (unlikely(pos > READ_ONCE(f->ask_until)))
 		flow_claim(f);
 	refresh(f, vt);
@@ -503,7 +504,7 @@ static u32 flow_asks(struct flow *f, const struct flow_totals *t, u64 all,
 static void flow_ask(struct flow *f, u32 asks)
 {
 	f->asks.asked = asks;
-	flow_set_until(f, asks);
+	flow_set_until(f, (u64)atomic64_read(&f->pos), asks);
 	share_ask(&f->sched->share, &f->group, asks);
 }
 

@@ -91,7 +91,10 @@ struct flow_totals {
 	u64 inserted, dispatched, done, bytes, wait_ns, cost, service_ns;
 };
 
-/* Of a flow, by tick: its counters at the last sweep. */
+/*
+ * Of a flow: its counters at the last sweep.  Tick alone writes them, and @asked under
+ * sched.active_lock, under which flow_activate() reads it.
+ */
 struct flow_asks {
 	u64 cost, wait_ns;
 	u64 mean;		/* cost in a sweep, a moving average */
@@ -112,7 +115,8 @@ struct flow {
 
 	struct port_lock lock __port_cacheline;
 	struct sched *sched;		/* I */
-	u64 ask_until;			/* O, see flow_charge(): it asked for so much */
+	u64 ask_until;			/* O, of tick, flow_activate(), claims: .. */
+					/* .. it asked for so much, see flow_charge() */
 	struct share_group group;
 	u64 share;			/* O: see flow_share() */
 	struct flow *next_active;	/* sched.active_lock: the list .. */

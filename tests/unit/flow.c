@@ -634,6 +634,85 @@ TEST(sweep_measures_the_rate_of_the_device)
 	fixture_deinit(&b);
 }
 
+enum {
+	SWEEP_NS	= 50 * MS,
+	WORK		= 1 << 24,	/* of the busy flow in a sweep */
+	READ		= 4096,
+};
+
+/* A request of @f comes, and ends at once. */
+static void serve(struct fixture *b, struct flow *f, u32 cost)
+{
+	charge(b, f, cost);
+	served(f);
+	atomic64_add(1, &f->fq[0]->done);
+	atomic64_add(cost, &f->fq[0]->cost);
+}
+
+/* Flow 0 works in @nr sweeps.  Flow 1 has a read in each if @reads, and else nothing. */
+static void sweeps(struct fixture *b, u64 *now, u32 nr, bool reads)
+{
+	bool changed;
+
+	while (nr--) {
+		serve(b, b->flow[0], WORK);
+		if (reads)
+			serve(b, b->flow[1], READ);
+		*now += SWEEP_NS;
+		flow_sweep(&b->sched, *now, &changed);
+	}
+}
+
+static bool asks_for_all(const struct flow *f)
+{
+	return f->ask_until == ~0ULL;
+}
+
+/* Until it has used more than it asked for. */
+TEST(flow_that_was_quiet_comes_back_quiet)
+{
+	static const u32 weights[] = { 100, 100 };
+	struct fixture b;
+	u64 now = 0;
+	u32 i;
+
+	fixture_init(&b, weights, 2);
+	sweeps(&b, &now, 1, true);
+	assert_true(asks_for_all(b.flow[1]));
+	sweeps(&b, &now, 4, true);
+	assert_false(asks_for_all(b.flow[1]));
+	sweeps(&b, &now, 4, false);
+	assert_int_equal(atomic64_read(&b.flow[1]->active), 0);
+	sweeps(&b, &now, 2, true);
+	assert_false(asks_for_all(b.flow[1]));
+	sweeps(&b, &now, 4, false);
+	for (i = 0; i < 100; i++)
+		serve(&b, b.flow[1], READ);
+	assert_true(asks_for_all(b.flow[1]));
+	sweeps(&b, &now, 1, false);
+	assert_true(asks_for_all(b.flow[1]));
+	fixture_deinit(&b);
+}
+
+/* It waits since the last sweep at least, and not since a moment. */
+TEST(flow_that_gets_nothing_asks_for_all)
+{
+	static const u32 weights[] = { 100, 100 };
+	struct fixture b;
+	u64 now = 0;
+
+	fixture_init(&b, weights, 2);
+	sweeps(&b, &now, 8, true);
+	charge(&b, b.flow[1], READ);
+	served(b.flow[1]);
+	sweeps(&b, &now, 1, false);
+	assert_false(asks_for_all(b.flow[1]));
+	sweeps(&b, &now, 1, false);
+	assert_true(asks_for_all(b.flow[1]));
+	atomic64_add(1, &b.flow[1]->fq[0]->done);
+	fixture_deinit(&b);
+}
+
 /* The rate of its requests is not known yet. */
 TEST(new_flow_records_one_latency_in_16)
 {
