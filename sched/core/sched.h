@@ -150,7 +150,7 @@ struct queue {
 	u8 state;		/* O: enum dispatch_result, of the last dispatch */
 	bool wake_pending;	/* O, set by any: in a struct wake, not run yet */
 	bool drain;		/* Q, by the host: delay no io of this queue */
-	u64 ended_ns;		/* O, by io_account(): when an io was served there last */
+	u64 ended_ns;		/* O, by its CPU, without Q: when an io ended there last */
 	struct queue_stats stats;
 } __port_cacheline;
 
@@ -187,7 +187,7 @@ struct sched {
 	struct sched_params params;	/* O, by tune */
 	struct cost_estimator *cost_estimator;	/* I: of cost=learned, or NULL */
 	struct share_tree share;
-	u64 swept;		/* tick: cost completed between the last two sweeps */
+	u64 swept;		/* O, by tick: cost completed between the last two sweeps */
 	u64 swept_ns;		/* tick: time of the last one */
 	struct isolation isolation;
 	struct urgent urgent;

@@ -186,14 +186,17 @@ static bool look_is_over(const struct look *l)
 	       l->ns >= LOOK_MOST_NS;
 }
 
-/* Ends and hooks run on several CPUs, so the last end may be a moment ahead of a count. */
-static void end_look(struct sched *s, struct look *l)
+/*
+ * Sets the time from the last end before the look to its own last one.  Another CPU may
+ * complete a request after the counters were read, so a look may have a moment too much.
+ */
+static void measure_to_last_end(struct sched *s, struct look *l, u64 now)
 {
 	struct isolation *i = &s->isolation;
-	u64 last = max(last_end(s), i->last_ns);
+	u64 last = l->done ? last_end(s) : now;
 
 	l->ended_ns = last > i->last_ns ? last - i->last_ns : l->ns;
-	i->last_ns = last;
+	i->last_ns = max(last, i->last_ns);
 }
 
 static void look(struct sched *s, u64 now, struct wake *wake)
@@ -212,7 +215,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	}
 	if (l.done)
 		i->mean_ns = average(i->mean_ns, ratio(l.service_ns, l.done));
-	end_look(s, &l);
+	measure_to_last_end(s, &l, now);
 	isolation_judge_flows(s, &l);
 	i->turns = l.turns;
 	/* A drive that stands still tells nothing. */

@@ -274,11 +274,14 @@ static void judge_double(struct window *w, const struct window_look *l,
 	s64 more = e.mean;
 	s64 needed = 0;
 
-	/* It takes more than chance to make the drive's queues longer for no tenant. */
-	if (hurt)
-		e = decisive(e, n);
-	else if (w->whole[0].service_ns && w->whole[1].service_ns)
+	if (!hurt && w->whole[0].service_ns && w->whole[1].service_ns)
 		more = min(more, service_change(w));
+	/*
+	 * It takes more than chance to make the drive's queues longer for no tenant, unless
+	 * more is lost than may be.
+	 */
+	if (hurt || loss_at(w, w->size) > (s64)price)
+		e = decisive(e, n);
 	/* If a tenant lacks, work is lost already. */
 	if (hurt)
 		needed = lacks(t->met[0]) ? part_of_price(w, price) : price;

@@ -38,7 +38,7 @@
  * epoch each, in the order 0 1 1 0 0 1 1 0.  Each pair of epochs gives a
  * difference, and the mean of the differences has a standard error.  A trial ends
  * when the error times Student's t decides, or after PAIRS_MOST pairs.  Then the mean
- * alone decides, if a tenant gains or loses.
+ * alone decides, if a tenant gains or loses, or if more than the price is lost already.
  *
  * The currency of work.  A smaller window may give a tenant of 4 KiB what was that
  * of a tenant of 256 KiB: fewer bytes, and more requests.  Neither is a loss by
@@ -56,8 +56,7 @@
  * goes from the end of the last request before it to the end of its own last one.  Where
  * the bunches differ, their number is still by chance, and the time of a request in the
  * drive is not.  By Little's law a window that is full does window / mean time.  Where no
- * tenant gets less by it, the gain of double is the lesser of the two estimates, and
- * chance alone must not explain it.
+ * tenant gets less by it, the gain of double is the lesser of the two estimates.
  *
  * Back-off.  A trial that is refused is repeated after a wait of at first four
  * times its length, then eight, up to 2^BACKOFF_MOST.  So trials from which no

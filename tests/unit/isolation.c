@@ -552,6 +552,34 @@ TEST(a_depth_that_is_found_is_the_window)
 	scene_close(&x);
 }
 
+/* A request that comes back unserved is no end. */
+TEST(a_queue_knows_when_a_request_ended_last)
+{
+	struct scene x;
+	u64 ended = 0;
+	struct io *io;
+	u32 i;
+
+	scene_open(&x, 8, 0);
+	for (i = 0; i < 4; i++) {
+		x.h.now += MS;
+		io = hooks_insert(&x.h, 0, x.others, 4096, 0);
+		assert_ptr_equal(hooks_dispatch(&x.h, 0, DISPATCH_IO), io);
+		if (i % 2) {
+			hooks_requeue(&x.h, io);
+			hooks_insert_again(&x.h, io);
+			assert_ptr_equal(hooks_dispatch(&x.h, 0, DISPATCH_IO),
+					 io);
+			assert_int_equal(x.h.queue[0].ended_ns, ended);
+		}
+		x.h.now += MS;
+		hooks_complete(&x.h, io);
+		ended = x.h.now;
+		assert_int_equal(x.h.queue[0].ended_ns, ended);
+	}
+	scene_close(&x);
+}
+
 /* Requests end in bunches: no look is longer because it ends between two of them. */
 TEST(the_work_of_a_look_goes_from_end_to_end)
 {
