@@ -474,31 +474,34 @@ void flows_count(struct sched *s)
  * Returns what @f asks for.  @all is the cost of all flows in the interval before the last
  * sweep, and @ns is the time since that one.  A flow asks for all if one of its requests
  * waits for half of the time on average, or if it gets nothing for its requests.  A flow
- * with requests that hardly wait could get ASKS_TIMES as much as it does.
+ * with requests that hardly wait could get ASKS_TIMES as much as it does.  It asks for a
+ * quarter less than at the last sweep at most: a task without a CPU sends nothing for some
+ * sweeps, and is not quiet.
  */
 static u32 flow_asks(struct flow *f, const struct flow_totals *t, u64 all,
 		     u64 ns)
 {
 	struct flow_asks *a = &f->asks;
 	u64 cost = t->cost - a->cost, wait_ns = t->wait_ns - a->wait_ns;
-	bool has = t->inserted != t->done;
-	bool waits = 2 * wait_ns > ns || (!cost && has && a->had) ||
-		     atomic64_read(&f->limit.waiters);
+	bool lacks_tag = atomic64_read(&f->limit.waiters);
+	bool wants = t->inserted != t->done || lacks_tag;
+	bool waits = 2 * wait_ns > ns || lacks_tag ||
+		     (!cost && wants && a->wanted);
+	u32 asks;
 
 	a->cost = t->cost;
 	a->wait_ns = t->wait_ns;
-	a->had = has;
-	a->mean = average(a->mean, cost);
+	a->wanted = wants;
 	if (waits)
 		return ASKS_ALL;
 	/* Its first sweep may see a part of the time alone. */
 	if (!f->idle_since_ns)
 		return READ_ONCE(f->ask_until) < ~0ULL ? a->asked : ASKS_ALL;
-	/* A task without a CPU sends nothing in a sweep, and is not quiet. */
-	cost = ASKS_TIMES * max(cost, a->mean);
+	asks = max(a->asked - a->asked / 4, 1U);
+	cost *= ASKS_TIMES;
 	if (cost >= all)
 		return ASKS_ALL;
-	return max((u32)mul_u64_u64_div_u64(cost, ASKS_ALL, all), 1U);
+	return max(asks, (u32)mul_u64_u64_div_u64(cost, ASKS_ALL, all));
 }
 
 static void flow_ask(struct flow *f, u32 asks)

@@ -97,9 +97,8 @@ struct flow_totals {
  */
 struct flow_asks {
 	u64 cost, wait_ns;
-	u64 mean;		/* cost in a sweep, a moving average */
 	u32 asked;		/* of ASKS_ALL; 0: not known */
-	bool had;		/* it had ios, waiting or in the device */
+	bool wanted;		/* it had ios, waiting or in the device, or a task without a tag */
 };
 
 struct flow {

@@ -159,22 +159,6 @@ static void share_count_whole(struct share_group *g)
 	} while (g);
 }
 
-/*
- * The product over the path from the own leaf of @g up to the root, of its weight in the
- * sum of those that count.  It is greater than 1 for a leaf that counts by a small part.
- */
-static u64 share_product(const struct share_group *g)
-{
-	u64 share = SHARE_ONE, weight = share_own_weight(g);
-
-	for (; g; g = g->parent) {
-		share = mul_u64_u64_div_u64(share, weight, g->active_weight);
-		share = clamp(share, (u64)SHARE_MIN, SHARE_GREATEST);
-		weight = share_weight(g);
-	}
-	return share;
-}
-
 void share_activate(struct share_tree *t, struct share_group *g, bool quiet)
 {
 	unsigned long flags = port_lock(&t->lock);
@@ -188,9 +172,7 @@ void share_activate(struct share_tree *t, struct share_group *g, bool quiet)
 		share_forget(g);
 		WRITE_ONCE(t->nr_active, t->nr_active + 1);
 		share_enter(g, share_own_counts(g));
-		/* A quiet leaf makes the sum greater, and no sweep has seen it. */
-		if (share_bump(t) && quiet)
-			t->sum += share_product(g);
+		share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
 }
@@ -274,6 +256,22 @@ static u64 share_among(const struct share_group *g, u64 amount, u64 weight,
 {
 	return mul_u64_u64_div_u64(amount, weight,
 				   g->active_weight - counts + weight);
+}
+
+/*
+ * The product over the path from the own leaf of @g up to the root, of its weight in the
+ * sum of those that count.  It is greater than 1 for a leaf that counts by a small part.
+ */
+static u64 share_product(const struct share_group *g)
+{
+	u64 share = SHARE_ONE, weight = share_own_weight(g);
+
+	for (; g; g = g->parent) {
+		share = mul_u64_u64_div_u64(share, weight, g->active_weight);
+		share = clamp(share, (u64)SHARE_MIN, SHARE_GREATEST);
+		weight = share_weight(g);
+	}
+	return share;
 }
 
 /* All products are divided by their sum. */

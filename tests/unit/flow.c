@@ -679,7 +679,7 @@ TEST(flow_that_was_quiet_comes_back_quiet)
 	fixture_init(&b, weights, 2);
 	sweeps(&b, &now, 1, true);
 	assert_true(asks_for_all(b.flow[1]));
-	sweeps(&b, &now, 4, true);
+	sweeps(&b, &now, 40, true);
 	assert_false(asks_for_all(b.flow[1]));
 	sweeps(&b, &now, 4, false);
 	assert_int_equal(atomic64_read(&b.flow[1]->active), 0);
@@ -702,7 +702,7 @@ TEST(flow_that_gets_nothing_asks_for_all)
 	u64 now = 0;
 
 	fixture_init(&b, weights, 2);
-	sweeps(&b, &now, 8, true);
+	sweeps(&b, &now, 40, true);
 	charge(&b, b.flow[1], READ);
 	served(b.flow[1]);
 	sweeps(&b, &now, 1, false);
