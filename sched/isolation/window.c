@@ -274,7 +274,9 @@ static void judge_double(struct window *w, const struct window_look *l,
 	s64 more = e.mean;
 	s64 needed = 0;
 
-	if (!hurt && w->whole[0].service_ns && w->whole[1].service_ns)
+	/* What a tenant has is not taken from it, unless a part is lacking already. */
+	if (!(hurt && lacks(t->met[0])) && w->whole[0].service_ns &&
+	    w->whole[1].service_ns)
 		more = min(more, service_change(w));
 	/*
 	 * It takes more than chance to make the drive's queues longer for no tenant, unless
