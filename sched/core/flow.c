@@ -102,6 +102,7 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
 	share_add(&s->share, &f->group);
 	latency_init(&f->latency);
+	f->asks.asked = ASKS_ALL;
 	if (s->ops->flow_init)
 		s->ops->flow_init(f);
 }
@@ -150,12 +151,6 @@ void flow_exit(struct flow *f)
 		f->sched->ops->flow_exit(f);
 }
 
-/* Did the flow ask for less than all before it was idle? */
-static bool flow_was_quiet(const struct flow *f)
-{
-	return f->asks.asked && f->asks.asked < ASKS_ALL;
-}
-
 /* From @pos on the flow may use what it asks for, @asks of ASKS_ALL: see flow_charge(). */
 static void flow_set_until(struct flow *f, u64 pos, u32 asks)
 {
@@ -170,14 +165,13 @@ static void flow_activate(struct flow *f, u64 pos)
 {
 	struct sched *s = f->sched;
 	unsigned long flags = port_lock(&s->active_lock);
-	bool quiet = flow_was_quiet(f);
 
 	if (!atomic64_read(&f->active)) {
 		/* A walk that goes on ends before this flow. */
 		f->walk = s->walks;
-		flow_set_until(f, pos, quiet ? f->asks.asked : ASKS_ALL);
+		flow_set_until(f, pos, f->asks.asked);
 		list_append(f);
-		share_activate(&s->share, &f->group, quiet);
+		share_activate(&s->share, &f->group, f->asks.asked < ASKS_ALL);
 		atomic64_set(&f->active, 1);
 	}
 	port_unlock(&s->active_lock, flags);

@@ -97,7 +97,7 @@ struct flow_totals {
  */
 struct flow_asks {
 	u64 cost, wait_ns;
-	u32 asked;		/* of ASKS_ALL; 0: not known */
+	u32 asked;		/* of ASKS_ALL, which is also the first value */
 	bool wanted;		/* it had ios, waiting or in the device, or a task without a tag */
 };
 
