@@ -50,7 +50,7 @@
  *
  * Donors [R].  If a round ends because the device was idle, the flows in credit become
  * *donors* for eight periods.  A round waits for donors only while they have a request for
- * each place of the device: then nobody else could use it.  In return the requests of a
+ * each place of the device: then no other flow could use it.  In return the requests of a
  * donor go before those of the others: in a queue, and for a slot if the parts of the
  * queues would give it less (ranks of slots.h).  The others spend grants that they have
  * because of donors, so nothing but this order keeps a donor's share.  The order ends with

@@ -55,9 +55,9 @@
  * from one moment to another has a bunch more or less by chance.  So the work of a look
  * goes from the end of the last request before it to the end of its own last one.  Where
  * the bunches differ, their number is still by chance, and the time of a request in the
- * drive is not.  By Little's law a window that is full does window / mean time.  Where no
- * tenant lacks that gets less by it, the gain of double is the lesser of the two
- * estimates.
+ * drive is not.  By Little's law a window that is full does window / mean time.  The
+ * gain of double is the lesser of the two estimates, unless it takes from a tenant that
+ * lacks already.
  *
  * Back-off.  A trial that is refused is repeated after a wait of at first four
  * times its length, then eight, up to 2^BACKOFF_MOST.  So trials from which no
