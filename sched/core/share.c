@@ -3,8 +3,8 @@
 #include "share.h"
 #include "vtime.h"
 
-/* A child counts by 2^-16 of its weight at least, so the next product has 63 bits. */
-#define SHARE_GREATEST (1ULL << 46)
+/* The greatest product: share.h. */
+#define PRODUCT_MOST (64 * SHARE_ONE)
 
 void share_tree_init(struct share_tree *t)
 {
@@ -268,7 +268,7 @@ static u64 share_product(const struct share_group *g)
 
 	for (; g; g = g->parent) {
 		share = mul_u64_u64_div_u64(share, weight, g->active_weight);
-		share = clamp(share, (u64)SHARE_MIN, SHARE_GREATEST);
+		share = clamp(share, (u64)SHARE_MIN, PRODUCT_MOST);
 		weight = share_weight(g);
 	}
 	return share;

@@ -39,6 +39,13 @@
  * What a leaf is *due* of the work is the part that it would get by its whole weight: 90,
  * 45 and 10 %.
  *
+ * A child of great weight may count by so small a part that its product is thousands.
+ * Divided by that sum, small shares would all be SHARE_MIN.  So a product is 64 at most,
+ * which gives a child 64 of 65 places beside all that have a backlog:
+ *
+ *	Seed 75 of the gauntlet: children of weight 10000 that ask for little made a sum
+ *	near 1000, and two siblings of weights 1 and 10 had 1 to 3.7 of the work.
+ *
  * A leaf that was quiet before it was idle comes back so.  If web has a read each 200 ms,
  * it is idle in between.  If it counted 500 until a sweep saw how little it asks for, batch
  * would have 14 % of the work.
