@@ -282,7 +282,8 @@ static void judge_double(struct window *w, const struct window_look *l,
 	 * It takes more than chance to make the drive's queues longer for no tenant, unless
 	 * more is lost than may be.
 	 */
-	if (hurt || loss_at(w, w->size) > (s64)price)
+	if (hurt || loss_at(w, w->size) >
+			    (s64)(lacks(w->met) ? price : (u32)WORK_GAIN))
 		e = decisive(e, n);
 	/* If a tenant lacks, work is lost already. */
 	if (hurt)

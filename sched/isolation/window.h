@@ -38,7 +38,8 @@
  * epoch each, in the order 0 1 1 0 0 1 1 0.  Each pair of epochs gives a
  * difference, and the mean of the differences has a standard error.  A trial ends
  * when the error times Student's t decides, or after PAIRS_MOST pairs.  Then the mean
- * alone decides, if a tenant gains or loses, or if more than the price is lost already.
+ * alone decides, if a tenant gains or loses, or if more is lost than may be: the price
+ * while a tenant lacks, else WORK_GAIN.
  *
  * The currency of work.  A smaller window may give a tenant of 4 KiB what was that
  * of a tenant of 256 KiB: fewer bytes, and more requests.  Neither is a loss by

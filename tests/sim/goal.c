@@ -159,7 +159,7 @@ static void test_loss(struct test_case *t)
 	check_loss(t, "goal", &goal, whole, 10 * PERCENT / 2);
 	check_loss(t, "never", &never, whole, 10 * PERCENT);
 	check_loss(t, "removed", &removed, whole, 10 * PERCENT);
-	if (lax.loss > 5 || goal.loss < 20)
+	if (lax.loss > WORK_GAIN || goal.loss < 2 * WORK_GAIN)
 		case_fail(t, "loss %u for 6000 us, %u for 1500", lax.loss,
 			  goal.loss);
 	if (never.p99_ns < 100 * US)
