@@ -24,15 +24,21 @@ void window_begin(struct window *w, u32 size, bool grows)
 
 /* --------------------------------------------------------------- differences */
 
-/* Returns the change from @before to @after, in WINDOW_WHOLE of @before. */
+/*
+ * Returns the change from @before to @after, in WINDOW_WHOLE of their mean.  In parts
+ * of @before, the mean of changes by chance would be a gain: twice as much and half as
+ * much are + 1 and - 1/2.
+ */
 static s64 change(u64 before, u64 after)
 {
-	u64 part;
+	u64 sum = before + after, most = max(before, after);
+	s64 part;
 
-	if (!before)
+	if (!sum)
 		return 0;
-	part = mul_u64_u64_div_u64(after, WINDOW_WHOLE, before);
-	return (s64)min(part, 4ULL * WINDOW_WHOLE) - WINDOW_WHOLE;
+	part = (s64)mul_u64_u64_div_u64(most - (sum - most), 2 * WINDOW_WHOLE,
+					sum);
+	return after < before ? -part : part;
 }
 
 /*
@@ -282,8 +288,8 @@ static void judge_double(struct window *w, const struct window_look *l,
 	 * It takes more than chance to make the drive's queues longer for no tenant, unless
 	 * more is lost than may be.
 	 */
-	if (hurt || loss_at(w, w->size) >
-			    (s64)(lacks(w->met) ? price : (u32)WORK_GAIN))
+	if (hurt ||
+	    loss_at(w, w->size) > (s64)(lacks(w->met) ? price : (u32)WORK_GAIN))
 		e = decisive(e, n);
 	/* If a tenant lacks, work is lost already. */
 	if (hurt)
