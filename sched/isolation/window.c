@@ -75,21 +75,14 @@ struct estimate {
 	s64 mean, error;
 };
 
-/* Returns the variance of @n values, n > 1. */
-static u64 spread_of(const struct window_mean *m, u32 n)
-{
-	u64 squares = (u64)max(m->squares - m->sum * m->sum / (s64)n, (s64)0);
-
-	return div64_u64(squares, n - 1);
-}
-
 /*
  * Returns the mean of @n values, n > 1.  The error is the standard error times
  * Student's t, of which 2 + 8 / (n - 1)^2 is within a tenth from n = 3 on.
  */
 static struct estimate estimate(const struct window_mean *m, u32 n)
 {
-	u64 error = square_root(div64_u64(spread_of(m, n) << 8, n));
+	u64 squares = (u64)max(m->squares - m->sum * m->sum / (s64)n, (s64)0);
+	u64 error = square_root(div64_u64(squares << 8, n * (n - 1)));
 	u64 t = (2 << 4) + (2 << 4) / ((n - 1) * (n - 1));
 
 	return (struct estimate){
@@ -106,23 +99,16 @@ static struct estimate decisive(struct estimate e, u32 n)
 	return e;
 }
 
-/*
- * Returns the change of the drive's work: the mean of the two currencies, each by how
- * little it differs from pair to pair.
- */
+/* Returns the change of the drive's work: the mean of those of requests and costs. */
 static struct estimate work_change(const struct window *w)
 {
 	u32 n = w->epochs / 2;
 	struct estimate r = estimate(&w->requests, n);
 	struct estimate c = estimate(&w->costs, n);
-	/* How much the one differs is the weight of the other. */
-	s64 by_r = (s64)(4 * spread_of(&w->costs, n) + w->spread[1]) + 1;
-	s64 by_c = (s64)(4 * spread_of(&w->requests, n) + w->spread[0]) + 1;
-	s64 both = by_r + by_c;
 
 	return (struct estimate){
-		.mean = (r.mean * by_r + c.mean * by_c) / both,
-		.error = (r.error * by_r + c.error * by_c) / both,
+		.mean = (r.mean + c.mean) / 2,
+		.error = (r.error + c.error) / 2,
 	};
 }
 
@@ -192,14 +178,9 @@ static void learn_loss(struct window *w, s64 more)
 
 static void end_trial(struct window *w, s64 more, bool taken)
 {
-	u32 n = w->epochs / 2;
 	struct window_wait *wait = w->other < w->size ? &w->half : &w->twice;
 
 	learn_loss(w, more);
-	w->spread[0] -= w->spread[0] / 4;
-	w->spread[0] += spread_of(&w->requests, n);
-	w->spread[1] -= w->spread[1] / 4;
-	w->spread[1] += spread_of(&w->costs, n);
 	if (taken) {
 		w->size = w->other;
 		/* A queue waited there, so it was compared with a larger window. */

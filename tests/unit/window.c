@@ -481,12 +481,8 @@ TEST(a_drive_that_needs_more_gets_more_in_spite_of_the_lack)
 
 /* ------------------------------------------------------ the mix, the noise */
 
-/*
- * One trial of half, in which @requests and @costs change by those factors.  The
- * sizes differ from look to look, and so @mixed says whether that shows in the costs
- * or in the number of requests.
- */
-static bool half_is_taken(double requests, double costs, bool mixed)
+/* One trial of half, in which @requests and @costs change by those factors. */
+static bool half_is_taken(double requests, double costs)
 {
 	struct window w = { 0 };
 	u32 i, now = 64;
@@ -497,10 +493,8 @@ static bool half_is_taken(double requests, double costs, bool mixed)
 		bool half = now == 32;
 		const struct window_look l = {
 			.ns = LOOK_NS,
-			.done = (u64)(1000 * (half ? requests : 1) *
-				      (mixed ? 1 : noise)),
-			.cost = (u64)(1e6 * (half ? costs : 1) *
-				      (mixed ? noise : 1)),
+			.done = (u64)(1000 * (half ? requests : 1)),
+			.cost = (u64)(1e6 * (half ? costs : 1) * noise),
 			.used = 64,
 			.met = MET_WHOLE / 2,
 			.tried = { .met = { 200, 400 }, .done = TRIED_DONE },
@@ -512,13 +506,16 @@ static bool half_is_taken(double requests, double costs, bool mixed)
 	return w.size == 32;
 }
 
-/* A drive is bound by requests or by bytes: what varies less is what binds it. */
-TEST(work_is_counted_in_what_binds_the_drive)
+/* Half of what small requests gain counts, and half of what large ones lose. */
+TEST(work_is_the_mean_of_requests_and_costs)
 {
-	assert_true(half_is_taken(1, 0.5, true));
-	assert_false(half_is_taken(0.5, 1, true));
-	assert_true(half_is_taken(0.5, 1, false));
-	assert_false(half_is_taken(1, 0.5, false));
+	assert_true(half_is_taken(1, 1));
+	assert_true(half_is_taken(1.1, 0.9));
+	assert_true(half_is_taken(1, 0.92));
+	assert_true(half_is_taken(0.92, 1));
+	assert_false(half_is_taken(1.1, 0.7));
+	assert_false(half_is_taken(1, 0.8));
+	assert_false(half_is_taken(0.8, 1));
 }
 
 /*
@@ -631,19 +628,17 @@ TEST(double_that_takes_from_a_tenant_does_more_of_both)
 	assert_false(double_of_mix_is_taken(-0.28, 0.17, 1, 1, MANY));
 }
 
-/* One trial of double, at which the drive does @more requests.  Their sizes are random. */
-static bool double_of_sizes_is_taken(double more, struct random *r)
+/* One trial of double, at which the drive does as many requests.  Their sizes are random. */
+static bool double_of_sizes_is_taken(struct random *r)
 {
 	struct window w = { 0 };
-	u32 now = 64;
 
 	window_begin(&w, 64, false);
 	while (!w.trials || w.other) {
-		u64 done = (u64)(10000 * (now == 128 ? 1 + more : 1));
 		const struct window_look l = {
 			.ns = LOOK_NS,
-			.done = done,
-			.cost = done * (4096 + random_below(r, 60000)),
+			.done = 10000,
+			.cost = 10000ULL * (4096 + random_below(r, 60000)),
 			.used = 1,
 			.present = MANY,
 			.met = MET_WHOLE,
@@ -651,22 +646,20 @@ static bool double_of_sizes_is_taken(double more, struct random *r)
 			.waits = true,
 		};
 
-		now = window_next(&w, &l, PRICE, 128);
+		window_next(&w, &l, PRICE, 128);
 	}
 	return w.size == 128;
 }
 
-/* A trial is wrong with a chance of one in twenty. */
-TEST(work_is_counted_by_what_differs_least)
+/* Each of the ends of pairs 2 to 12 is wrong upwards with a chance of one in forty. */
+TEST(sizes_that_differ_by_chance_are_mostly_no_gain)
 {
 	struct random r = random_seeded("unit/window/sizes");
 	u32 i, wrong = 0;
 
-	for (i = 0; i < 200; i++) {
-		wrong += double_of_sizes_is_taken(0, &r);
-		wrong += !double_of_sizes_is_taken(0.02, &r);
-	}
-	assert_true(wrong <= 400 / 20);
+	for (i = 0; i < 200; i++)
+		wrong += double_of_sizes_is_taken(&r);
+	assert_true(wrong <= 200 * 11 / 40);
 }
 
 /* Two requests of the tenant do not show that a window is of no use. */
