@@ -25,19 +25,19 @@ void window_begin(struct window *w, u32 size, bool grows)
 /* --------------------------------------------------------------- differences */
 
 /*
- * Returns the change from @before to @after, in WINDOW_WHOLE of their mean.  In parts
- * of @before, the mean of changes by chance would be a gain: twice as much and half as
- * much are + 1 and - 1/2.
+ * Returns the change from @before to @after, in WINDOW_WHOLE of the greater one.  In
+ * parts of @before, the mean of changes by chance would be a gain: twice as much and half
+ * as much are + 1 and - 1/2.
  */
 static s64 change(u64 before, u64 after)
 {
-	u64 sum = before + after, most = max(before, after);
+	u64 most = max(before, after);
 	s64 part;
 
-	if (!sum)
+	if (!most)
 		return 0;
-	part = (s64)mul_u64_u64_div_u64(most - (sum - most), 2 * WINDOW_WHOLE,
-					sum);
+	part = (s64)mul_u64_u64_div_u64(most - min(before, after), WINDOW_WHOLE,
+					most);
 	return after < before ? -part : part;
 }
 
@@ -70,14 +70,15 @@ static void add(struct window_mean *m, s64 value)
 	m->squares += value * value;
 }
 
-/* A mean, and the error by which it may be wrong with a chance of one in twenty. */
+/* A mean, and the error by which it may be wrong, with a chance of one in twenty at 12. */
 struct estimate {
 	s64 mean, error;
 };
 
 /*
  * Returns the mean of @n values, n > 1.  The error is the standard error times
- * Student's t, of which 2 + 8 / (n - 1)^2 is within a tenth from n = 3 on.
+ * 2 + 2 / (n - 1)^2, which is less than Student's t while n is small: a trial that ends
+ * early costs the drive less than one that is wrong now and then.
  */
 static struct estimate estimate(const struct window_mean *m, u32 n)
 {
@@ -99,7 +100,10 @@ static struct estimate decisive(struct estimate e, u32 n)
 	return e;
 }
 
-/* Returns the change of the drive's work: the mean of those of requests and costs. */
+/*
+ * Returns the change of the drive's work from the window outside of trials to the other:
+ * the mean of the change in requests and the change in costs.
+ */
 static struct estimate work_change(const struct window *w)
 {
 	u32 n = w->epochs / 2;

@@ -37,7 +37,7 @@
  * at the one window with that of a time before.  It plays the two by turns, an
  * epoch each, in the order 0 1 1 0 0 1 1 0.  Each pair of epochs gives a
  * difference, and the mean of the differences has a standard error.  A trial ends
- * when the error times Student's t decides, or after PAIRS_MOST pairs.  Then the mean
+ * when the error of the mean decides, or after PAIRS_MOST pairs.  Then the mean
  * alone decides, if a tenant gains or loses, or if more is lost than may be: the price
  * while a tenant lacks, else WORK_GAIN.
  *
@@ -92,7 +92,7 @@ enum {
 	LACK_LEAST	= MET_WHOLE / 16,
 	MET_GAIN	= 32,	/* a part in so many */
 	TRIED_DONE	= 8,	/* requests at each window that show what is met */
-	GROWTH		= 125,	/* the same, while the window grows */
+	GROWTH		= 111,	/* in WINDOW_WHOLE: an eighth more, while it grows */
 	EPOCH_DONE	= 32,	/* requests, at least */
 	PAIRS_LEAST	= 2,
 	PAIRS_MOST	= 12,
