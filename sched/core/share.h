@@ -26,8 +26,9 @@
  * Asking for less.  A child that asks for less than its share leaves the rest to its
  * siblings first, then to those of its parent.  So it counts in the sum by the *part* of
  * its weight that makes its share what it asks for.  Beside its siblings it keeps its
- * weight, for the moments in which it asks for more.  All shares are divided by their
- * sum, so a part changes nothing among siblings:
+ * weight, for the moments in which it asks for more.  All products of such shares are
+ * divided by their sum, so a part changes nothing among siblings whose products are less
+ * than 64 (see below):
  *
  *	prod, 900 ─┬─ db,  500: 64 requests at any time
  *	           └─ web, 500: a read of 4 KiB each 50 ms
@@ -40,8 +41,9 @@
  * 45 and 10 %.
  *
  * A child of great weight may count by so small a part that its product is thousands.
- * Divided by that sum, small shares would all be SHARE_MIN.  So a product is 64 at most,
- * which gives a child 64 of 65 places beside all that have a backlog:
+ * Divided by a sum of thousands, small shares would all be SHARE_MIN.  So a product is 64
+ * at most at each level.  One such child has 64 of 65 places then beside all that have a
+ * backlog.  Siblings that both reach 64 have equal shares:
  *
  *	Seed 75 of the gauntlet: children of weight 10000 that ask for little made a sum
  *	near 1000, and two siblings of weights 1 and 10 had 1 to 3.7 of the work.

@@ -182,6 +182,8 @@ class Rates:
         self.late: dict[str, dict[str, float]] = {}
         self.waits: dict[tuple[str, str], tuple[float, float]] = {}
         self.ticks = 10
+        self.backlog_permille = 1000
+        self.ios = 5000
 
     def play(self, text: str) -> dict:
         names = [line.split()[1] for line in text.splitlines() if line.startswith("flow")]
@@ -199,7 +201,8 @@ class Rates:
     def _flow(self, scheduler: str, name: str, rate: float, late: float) -> dict:
         mean_ms, p99_ms = self.waits.get((scheduler, name), (1, 2))
         return {
-            "bytes_per_s": rate, "backlog_permille": 1000, "cost": rate, "ios": 5000,
+            "bytes_per_s": rate, "backlog_permille": self.backlog_permille,
+            "cost": rate, "ios": self.ios,
             "mean_ns": mean_ms * 1e6, "p99_ns": p99_ms * 1e6, "series": [{"bytes": late / 20}] * 60,
         }  # fmt: skip
 
@@ -229,6 +232,22 @@ def test_the_judge_names_the_promise_that_is_broken(none, mqfq, fixed, expected)
     both = scene(tenant("a"), tenant("b"))
     verdict = judge.judge(both, judge.know(both, player), "mqfq", player)
     assert {fault.promise for fault in verdict.faults} == expected
+
+
+@pytest.mark.parametrize(
+    ("backlog_permille", "ios", "words", "expected"),
+    [
+        (1000, 5000, {}, {"P1"}),
+        (999, 5000, {}, set()),
+        (1000, 5000, {"urgent": 50}, set()),
+        # Two requests of each tenant are more than they differ by.
+        (1000, 3, {}, set()),
+    ],
+)
+def test_shares_are_those_of_tenants_that_always_wait(backlog_permille, ios, words, expected):
+    player = Rates(100e6, 100e6, none=EQUAL, mqfq=UNEQUAL, fixed=UNEQUAL)
+    player.backlog_permille, player.ios = backlog_permille, ios
+    assert promises(player, scene(tenant("a", **words), tenant("b"))) == expected
 
 
 def promises(player: Rates, tested: Scene) -> set[str]:

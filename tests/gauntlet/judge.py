@@ -56,8 +56,8 @@ P5_MOST_MS = 2000
 P5_PART = 8
 P6_GAIN = 0.05
 P7_TICKS = 2000
-# A tenant kept a backlog if it had a request waiting for so many thousandths of the time. While it
-# has none, the others may take the whole window.
+# Thousandths of the time in which a tenant with a backlog has a request waiting: all. While it has
+# none, the others may take the whole window.
 BACKLOGGED = 1000
 
 
@@ -403,10 +403,11 @@ def gains(known: Known, run: Outcome, can: Possible) -> list[Fault]:
 def backlogged(scene: Scene, figures: Figures) -> list[Fault]:
     """P1: among siblings that all kept a backlog, the costs that were charged are by weight.
 
-    A request is not divided. So what two tenants get for a unit of weight may differ by one request
-    of each, per unit of its weight (Goyal et al., SFQ, 1996, theorem 1). The sum over siblings
-    bounds by how much a tenant differs from all of them. Urgent requests go before their turn, and
-    others may pay for them, so tenants that have some are not judged."""
+    A request is not divided. So two tenants may differ by one request of each, per unit of its
+    weight (Goyal et al., SFQ, 1996, theorem 1). A second one is for the ends of the measured time.
+    The sum over the siblings bounds how far a tenant is from all of them. Urgent requests go before
+    their turn, and other tenants may pay for them. So a tenant with urgent requests is not judged.
+    """
     flows = figures["flows"]
     keep = {
         t.name
@@ -418,13 +419,13 @@ def backlogged(scene: Scene, figures: Figures) -> list[Fault]:
         siblings = [t for t in scene.loaded if t.parent == parent and t.name in keep]
         cost = sum(flows[t.name]["cost"] for t in siblings)
         weight = sum(t.weight for t in siblings)
-        least = {t.name: _two_requests(t, flows[t.name]) for t in siblings}
-        whole = sum(least.values())
+        two = {t.name: _two_requests(t, flows[t.name]) for t in siblings}
+        two_of_all = sum(two.values())
         if not cost:
             continue  # Their group is due less than a request, or P2 is broken.
         for t in siblings:
             error = abs(flows[t.name]["cost"] * weight / (cost * t.weight) - 1)
-            bound = P1_ERROR + (least[t.name] * weight / t.weight + whole) / cost
+            bound = P1_ERROR + (two[t.name] * weight / t.weight + two_of_all) / cost
             if error > bound:
                 faults.append(Fault("P1", t.name, error, bound))
     return faults
