@@ -27,8 +27,8 @@
  * siblings first, then to those of its parent.  So it counts in the sum by the *part* of
  * its weight that makes its share what it asks for.  Beside its siblings it keeps its
  * weight, for the moments in which it asks for more.  All products of such shares are
- * divided by their sum, so a part changes nothing among siblings whose products are less
- * than 64 (see below):
+ * divided by their sum.  So a part changes nothing between two siblings, if both products
+ * are less than 64 (see below):
  *
  *	prod, 900 ─┬─ db,  500: 64 requests at any time
  *	           └─ web, 500: a read of 4 KiB each 50 ms
@@ -42,11 +42,14 @@
  *
  * A child of great weight may count by so small a part that its product is thousands.
  * Divided by a sum of thousands, small shares would all be SHARE_MIN.  So a product is 64
- * at most at each level.  One such child has 64 of 65 places then beside all that have a
- * backlog.  Siblings that both reach 64 have equal shares:
+ * at most at each level:
  *
- *	Seed 75 of the gauntlet: children of weight 10000 that ask for little made a sum
- *	near 1000, and two siblings of weights 1 and 10 had 1 to 3.7 of the work.
+ *	Seed 75 of the gauntlet, without that bound: children of weight 10000 that ask
+ *	for little made a sum near 1000, and two siblings of weights 1 and 10 had 1 to
+ *	3.7 of the work.
+ *
+ * One such child has 64 of 65 places beside all children with a backlog.  Two siblings
+ * that both reach 64 have equal shares.
  *
  * A leaf that was quiet before it was idle comes back so.  If web has a read each 200 ms,
  * it is idle in between.  If it counted 500 until a sweep saw how little it asks for, batch
