@@ -70,15 +70,15 @@ static void add(struct window_mean *m, s64 value)
 	m->squares += value * value;
 }
 
-/* A mean, and the error by which it may be wrong, with a chance of one in twenty at 12. */
+/* A mean, and its error: after PAIRS_MOST pairs it is wrong by more in one of twenty cases. */
 struct estimate {
 	s64 mean, error;
 };
 
 /*
  * Returns the mean of @n values, n > 1.  The error is the standard error times
- * 2 + 2 / (n - 1)^2, which is less than Student's t while n is small: a trial that ends
- * early costs the drive less than one that is wrong now and then.
+ * 2 + 2 / (n - 1)^2, which is less than Student's t while n is small.  With t, 4 of 78
+ * scenes of the gauntlet more break a promise.
  */
 static struct estimate estimate(const struct window_mean *m, u32 n)
 {
@@ -262,6 +262,7 @@ static void judge_double(struct window *w, const struct window_look *l,
 	u32 n = w->epochs / 2;
 	bool hurt = hurts(t);
 	struct estimate e = work_change(w);
+	s64 may_be_lost = lacks(w->met) ? price : WORK_GAIN;
 	s64 more = e.mean;
 	s64 needed = 0;
 
@@ -273,8 +274,7 @@ static void judge_double(struct window *w, const struct window_look *l,
 	 * It takes more than chance to make the drive's queues longer for no tenant, unless
 	 * more is lost than may be.
 	 */
-	if (hurt ||
-	    loss_at(w, w->size) > (s64)(lacks(w->met) ? price : (u32)WORK_GAIN))
+	if (hurt || loss_at(w, w->size) > may_be_lost)
 		e = decisive(e, n);
 	/* If a tenant lacks, work is lost already. */
 	if (hurt)

@@ -92,7 +92,7 @@ enum {
 	LACK_LEAST	= MET_WHOLE / 16,
 	MET_GAIN	= 32,	/* a part in so many */
 	TRIED_DONE	= 8,	/* requests at each window that show what is met */
-	GROWTH		= 111,	/* in WINDOW_WHOLE: an eighth more, while it grows */
+	GROWTH		= 111,	/* in WINDOW_WHOLE: 1/9 of the greater work, 1/8 more */
 	EPOCH_DONE	= 32,	/* requests, at least */
 	PAIRS_LEAST	= 2,
 	PAIRS_MOST	= 12,

@@ -419,10 +419,10 @@ def backlogged(scene: Scene, figures: Figures) -> list[Fault]:
         siblings = [t for t in scene.loaded if t.parent == parent and t.name in keep]
         cost = sum(flows[t.name]["cost"] for t in siblings)
         weight = sum(t.weight for t in siblings)
-        two = {t.name: _two_requests(t, flows[t.name]) for t in siblings}
-        two_of_all = sum(two.values())
         if not cost:
             continue  # Their group is due less than a request, or P2 is broken.
+        two = {t.name: _two_requests(t, flows[t.name]) for t in siblings}
+        two_of_all = sum(two.values())
         for t in siblings:
             error = abs(flows[t.name]["cost"] * weight / (cost * t.weight) - 1)
             bound = P1_ERROR + (two[t.name] * weight / t.weight + two_of_all) / cost

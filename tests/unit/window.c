@@ -698,7 +698,10 @@ static bool double_of_sizes_is_taken(struct random *r)
 	return w.size == 128;
 }
 
-/* At each of the ends of pairs 2 to 12 a trial may be wrong upwards. */
+/*
+ * A trial may be wrong upwards at the ends of pairs 2 to 12: at each with a chance of one
+ * in forty, if the error is twice the standard error.
+ */
 TEST(sizes_that_differ_by_chance_are_mostly_no_gain)
 {
 	struct random r = random_seeded("unit/window/sizes");
