@@ -62,9 +62,14 @@ struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
 	return cpd ? container_of(cpd, struct cgroup_host, cpd) : NULL;
 }
 
+static struct blkcg_gq *flow_blkg(struct flow *f)
+{
+	return container_of(f, struct group_host, flow)->pd.blkg;
+}
+
 struct blkcg *flow_blkcg(struct flow *f)
 {
-	return container_of(f, struct group_host, flow)->pd.blkg->blkcg;
+	return flow_blkg(f)->blkcg;
 }
 
 /* --------------------------------------------------------------- settings */
@@ -379,8 +384,18 @@ static void group_pd_online(struct blkg_policy_data *pd)
 	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
+void group_keep(struct flow *f)
+{
+	blkg_get(flow_blkg(f));
+}
+
+void group_let_go(struct flow *f)
+{
+	blkg_put(flow_blkg(f));
+}
+
 /* Takes the flow of a group off its device.  A repetition has no effect. */
-static void group_let_go(struct group_host *g)
+static void group_leave(struct group_host *g)
 {
 	lockdep_assert_held(&groups_lock);
 	if (!g->set_up)
@@ -399,19 +414,15 @@ static void group_free(struct rcu_head *rcu)
 		module_put(THIS_MODULE);
 }
 
-/* No request of the group is left.  Spin locks may be held. */
+/* The flow is inactive, so no share changes.  Spin locks may be held. */
 static void group_pd_free(struct blkg_policy_data *pd)
 {
 	struct group_host *g = group_of(pd);
 	unsigned long flags;
-	bool counted;
 
 	spin_lock_irqsave(&groups_lock, flags);
 	list_del_init(&g->node);
-	counted = g->set_up && flow_share(&g->flow);
-	group_let_go(g);
-	if (counted)
-		host_reshare(g->flow.sched);
+	group_leave(g);
 	spin_unlock_irqrestore(&groups_lock, flags);
 	if (g->holds_cgroup)
 		css_put(&pd->blkg->blkcg->css);
@@ -438,7 +449,7 @@ void groups_let_go(struct device_host *d)
 		g = next_group(d);
 		left = g && g->set_up;
 		if (left) {
-			group_let_go(g);
+			group_leave(g);
 			list_move_tail(&g->node, &d->groups);
 		}
 		spin_unlock_irq(&groups_lock);
@@ -453,7 +464,7 @@ void groups_detach(struct device_host *d)
 		spin_lock_irq(&groups_lock);
 		g = next_group(d);
 		if (g) {
-			group_let_go(g);
+			group_leave(g);
 			list_del_init(&g->node);
 			g->keeps_module = true;
 			__module_get(THIS_MODULE);

@@ -161,6 +161,13 @@ static inline u64 flow_cgroup_id(struct flow *f)
 }
 
 /*
+ * The callbacks of struct host_hooks: a reference on the blkg.  The caller of
+ * group_keep() has one already, by a bio or of its own.
+ */
+void group_keep(struct flow *f);
+void group_let_go(struct flow *f);
+
+/*
  * Takes all flows off a device that is about to go, before the policy becomes
  * inactive on it.  Task context, with no request left.  Takes groups_lock.
  */

@@ -53,8 +53,8 @@ struct device_host;
 /* A request while it is inserted or in the device. */
 struct request_host {
 	struct io io;
-	struct request *rq;		/* NULL before the first insertion */
-	struct blkcg_gq *blkg;		/* reference that keeps io.flow; or NULL */
+	struct request *rq;
+	struct flow *kept;		/* a driver sent it back: see el_requeue_request() */
 };
 
 /* The requests of one kind: limit.c bounds their tags. */

@@ -25,9 +25,8 @@
  *			the scheduler may wake other queues.
  *	requeue		The driver gives the request back unserved.  Its slot
  *			returns, and the request is inserted again.
- *	finish		The references of the request are dropped, and its tags are
- *			given back by one atomic addition.  A task or the hardware
- *			queue may wait for them.
+ *	finish		The tags of the request are given back by one atomic
+ *			addition.  A task or the hardware queue may wait for them.
  *
  * Each hook of the scheduler may leave queues to wake in struct wake.
  * host_wake() wakes them after all locks are dropped: wake.h.
@@ -82,16 +81,11 @@ static void batch_add(struct batch *b, struct request *rq,
 /*
  * Gives each new request of @list its host and flow.  One that comes back from a
  * requeue has both already.
- *
- * Most lists are of one cgroup, so the references on a run of requests of one cgroup
- * are taken at once.
  */
 static void request_hosts_set(struct hctx_host *h, struct list_head *list,
 			      struct batch *b)
 {
-	struct blkcg_gq *blkg = NULL;
 	struct request *rq;
-	u32 run = 0;
 
 	*b = (struct batch){};
 	list_for_each_entry(rq, list, queuelist) {
@@ -104,16 +98,7 @@ static void request_hosts_set(struct hctx_host *h, struct list_head *list,
 		classify(rq, r);
 		rq->elv.priv[0] = r;
 		batch_add(b, rq, r);
-		if (r->blkg != blkg) {
-			if (run)
-				blkg_get_many(blkg, run);
-			blkg = r->blkg;
-			run = 0;
-		}
-		run += !!blkg;
 	}
-	if (likely(run))
-		blkg_get_many(blkg, run);
 }
 
 /*
@@ -152,10 +137,9 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 		       struct request *rq, u64 now, struct wake *wake)
 {
 	struct request_host *r = rq_host(rq);
-	bool first = !r->rq;
+	bool first = !(r->io.flags & IO_CHARGED);
 
 	lockdep_assert_held(qh->lock);
-	r->rq = rq;
 	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
 	/* A bio that is merged into a request that passes would pass unbounded. */
 	if (unlikely(io_is_counted(&r->io)))
@@ -360,6 +344,13 @@ slot_returned(struct request *rq, struct request_host *r, u64 now, bool served)
 	host_wake(h->device, &wake);
 }
 
+/* The drive did not serve the request. */
+static noinline void slot_returned_unserved(struct request *rq,
+					    struct request_host *r)
+{
+	slot_returned(rq, r, 0, false);
+}
+
 /* Hardware queue @h may wait for a driver tag, and wakes @queue if it does. */
 static noinline void wake_full(struct hctx_host *h, u32 queue)
 {
@@ -410,12 +401,21 @@ void el_completed_request(struct request *rq, u64 now)
 	slot_returned(rq, r, now, true);
 }
 
+/*
+ * While a driver waits with the request, its flow may become inactive.  The next
+ * insertion does not charge the flow, and so does not make it active again.
+ */
 void el_requeue_request(struct request *rq)
 {
 	struct request_host *r = rq_host(rq);
 
-	if (is_out(r))
-		slot_returned(rq, r, 0, false);
+	if (is_out(r)) {
+		if (!r->kept) {
+			r->kept = r->io.flow;
+			group_keep(r->kept);
+		}
+		slot_returned_unserved(rq, r);
+	}
 	if (r && (r->io.flags & IO_HAS_DRIVER_TAG))
 		tags_returned(rq, r, TAG_OF_DRIVER);
 }
@@ -430,10 +430,13 @@ void el_finish_request(struct request *rq)
 		u64 tags = TAG_OF_SCHED;
 
 		if (unlikely(is_out(r)))
-			slot_returned(rq, r, 0, false);
+			slot_returned_unserved(rq, r);
 		if (likely(r->io.flags & IO_HAS_DRIVER_TAG))
 			tags += TAG_OF_DRIVER;
-		declassify(r);
+		if (unlikely(r->kept)) {
+			group_let_go(r->kept);
+			r->kept = NULL;
+		}
 		rq->elv.priv[0] = NULL;
 		tags_returned(rq, r, tags);
 	}

@@ -9,6 +9,7 @@
 #include "layout.h"
 
 #include "attrs.h"
+#include "cgroup.h"
 #include "host_ftl.h"
 #include "tick.h"
 
@@ -245,6 +246,8 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 	d->sched.map.flash_time = host_ftl_flash_time;
 	d->sched.hooks.begin = tick_hooks_begin;
 	d->sched.hooks.ended = tick_hooks_ended;
+	d->sched.hooks.keep = group_keep;
+	d->sched.hooks.let_go = group_let_go;
 	d->sched.pages = get_capacity(d->q->disk) >>
 			 (PAGE_SHIFT - SECTOR_SHIFT);
 	ret = sched_init(&d->sched, ops, &params, place);

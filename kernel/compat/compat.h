@@ -376,9 +376,9 @@ blkg_to_pd(struct blkcg_gq *blkg, const struct blkcg_policy *pol)
 }
 
 /* The caller holds a reference already, such as that of a live bio. Any context. */
-static inline void blkg_get_many(struct blkcg_gq *blkg, unsigned long nr)
+static inline void blkg_get(struct blkcg_gq *blkg)
 {
-	percpu_ref_get_many(&blkg->refcnt, nr);
+	percpu_ref_get(&blkg->refcnt);
 }
 
 /* For a blkg that was found under RCU and may be about to go. Accepts NULL. */

@@ -128,14 +128,19 @@ static void list_remove(struct flow *f)
 		f->sched->active_end = f->active_link;
 }
 
+/* The host may free @f afterwards, but not before active_lock is dropped. */
 static void flow_deactivate(struct flow *f)
 {
+	struct sched *s = f->sched;
+
 	list_remove(f);
-	share_deactivate(&f->sched->share, &f->group);
+	share_deactivate(&s->share, &f->group);
 	WRITE_ONCE(f->share, 0);
 	f->idle_since_ns = 0;
 	/* The flow computes its share anew, even if the generation stays. */
 	atomic64_set(&f->generation, 0);
+	if (s->hooks.let_go)
+		s->hooks.let_go(f);
 }
 
 void flow_exit(struct flow *f)
@@ -172,6 +177,8 @@ static void flow_activate(struct flow *f, u64 pos)
 		flow_set_until(f, pos, f->asks.asked);
 		list_append(f);
 		share_activate(&s->share, &f->group, f->asks.asked < ASKS_ALL);
+		if (s->hooks.keep)
+			s->hooks.keep(f);
 		atomic64_set(&f->active, 1);
 	}
 	port_unlock(&s->active_lock, flags);

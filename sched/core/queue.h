@@ -106,29 +106,33 @@ static inline bool io_is_counted(const struct io *io)
  *
  * @now is 0 if the device did not serve @io.
  *
- * Returns the ios that this CPU has completed for the flow, @ios included.
+ * An io that is counted as done does not keep its flow.  So the flow is used no more
+ * once the CPU may be taken from this hook: the host waits for that (RCU).
  */
-static __always_inline u64 io_account(const struct io *io, u32 ios, u32 cost,
-				      u64 now)
+static __always_inline void io_account(const struct io *io, u32 ios, u32 cost,
+				       u64 now)
 {
 	const struct sched *s = io->queue->sched;
 	const u16 *queue_of_cpu = s->queue_of_cpu;
 	s64 service_ns = (s64)(now - io->dispatch_ns);
+	struct flow *f = io->flow;
 	u32 cpu = port_cpu_begin();
 	u32 line = queue_of_cpu ? queue_of_cpu[cpu] : io->queue->index;
-	struct flow_queue *fq = io->flow->fq[line];
-	u64 done;
+	struct flow_queue *fq = f->fq[line];
 
 	port_count(&fq->done, ios);
 	port_count(&fq->cost, cost);
 	if (now) {
-		if (service_ns > 0)
+		if (likely(service_ns > 0))
 			port_count(&fq->service_ns, service_ns);
 		WRITE_ONCE(s->queue[line]->ended_ns, now);
+		if (unlikely(!(port_counted(&fq->done) &
+			       READ_ONCE(f->latency.mask))))
+			latency_record(f, now > io->insert_ns ?
+						  now - io->insert_ns :
+						  0);
 	}
-	done = port_counted(&fq->done);
 	port_cpu_end();
-	return done;
 }
 
 /* Takes @io back from the device.  Returns true once per dispatch. */
@@ -157,11 +161,7 @@ static inline void queue_requeued(const struct io *io)
  */
 static inline void queue_completed(const struct io *io, u32 ios, u64 now)
 {
-	u64 done = io_account(io, ios, io->cost, now);
-
-	if (unlikely(!(done & READ_ONCE(io->flow->latency.mask))))
-		latency_record(io->flow,
-			       now > io->insert_ns ? now - io->insert_ns : 0);
+	io_account(io, ios, io->cost, now);
 }
 
 static inline void queue_set_state(struct queue *q, enum dispatch_result state)

@@ -163,14 +163,21 @@ struct sched_stats {
 };
 
 /*
- * With these functions of the host, tick tells a lost wake-up from a CPU that
+ * With the first two functions of the host, tick tells a lost wake-up from a CPU that
  * stands still in a hook of the scheduler.  begin() returns a mark.  ended() is
  * true once all hooks have ended that ran at the mark.  Any context.  They are
  * NULL if no CPU stands still.
+ *
+ * keep() is called when @f becomes active, and let_go() when it no longer is.  In
+ * between, @f is not freed, nor after that while a hook runs that has counted an io
+ * of @f as done: see io_account().  Under active_lock, interrupts off.  They are NULL
+ * if the host frees no flow before sched_exit().
  */
 struct host_hooks {
 	u64 (*begin)(struct sched *s);
 	bool (*ended)(const struct sched *s, u64 mark);
+	void (*keep)(struct flow *f);
+	void (*let_go)(struct flow *f);
 };
 
 struct sched {

@@ -143,7 +143,10 @@ TEST(test_cpu_stands_still)
 
 	setup(&x);
 	marks = 0;
-	x.sched.hooks = (struct host_hooks){ begin, ended };
+	x.sched.hooks = (struct host_hooks){
+		.begin = begin,
+		.ended = ended,
+	};
 	hook_runs = true;
 	assert_int_equal(sweeps(&x, 3 * SUSPECT_SWEEPS), 0);
 	assert_int_equal(marks, 1);

@@ -309,6 +309,68 @@ TEST(idle_flow_leaves_the_shares_after_its_grace)
 	fixture_deinit(&b);
 }
 
+static s32 kept[FLOWS];
+
+static u32 number_of(const struct flow *f)
+{
+	const struct fixture *b = container_of(f->sched, struct fixture, sched);
+	u32 i = 0;
+
+	while (b->flow[i] != f)
+		i++;
+	return i;
+}
+
+static void keep(struct flow *f)
+{
+	port_assert_held(&f->sched->active_lock);
+	kept[number_of(f)]++;
+}
+
+static void let_go(struct flow *f)
+{
+	port_assert_held(&f->sched->active_lock);
+	kept[number_of(f)]--;
+}
+
+TEST(host_keeps_a_flow_from_its_first_request_to_its_grace)
+{
+	static const u32 weights[] = { 100, 100, 100 };
+	const u64 done = 10ULL * FLOW_GRACE_NS;
+	struct fixture b;
+	bool changed;
+
+	fixture_init(&b, weights, 3);
+	b.sched.hooks = (struct host_hooks){ .keep = keep, .let_go = let_go };
+	memset(kept, 0, sizeof(kept));
+	charge(&b, b.flow[0], 4096);
+	charge(&b, b.flow[0], 4096);
+	flow_await(b.flow[1]);
+	assert_int_equal(kept[0], 1);
+	assert_int_equal(kept[1], 1);
+	assert_int_equal(kept[2], 0);
+
+	/* The second request is in the device, and a task waits. */
+	atomic64_inc(&b.flow[0]->fq[0]->done);
+	flow_sweep(&b.sched, done, &changed);
+	flow_sweep(&b.sched, done + 2ULL * FLOW_GRACE_NS, &changed);
+	assert_int_equal(kept[0], 1);
+	assert_int_equal(kept[1], 1);
+
+	atomic64_inc(&b.flow[0]->fq[0]->done);
+	flow_sweep(&b.sched, done + 3ULL * FLOW_GRACE_NS - 1, &changed);
+	assert_int_equal(kept[0], 1);
+	flow_sweep(&b.sched, done + 3ULL * FLOW_GRACE_NS, &changed);
+	assert_int_equal(kept[0], 0);
+
+	/* A device that goes deactivates its flows. */
+	charge(&b, b.flow[2], 4096);
+	assert_int_equal(kept[2], 1);
+	fixture_deinit(&b);
+	assert_int_equal(kept[1], 0);
+	assert_int_equal(kept[2], 0);
+}
+
 /* --------------------------------------------------------------- small cases */
 
 /* The line turns at a virtual time that is before its base. */
