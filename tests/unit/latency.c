@@ -225,8 +225,12 @@ TEST(mask_follows_the_rate)
 	static const struct {
 		u64 done;
 		u32 mask;
-	} c[] = { { 1, 0 },    { 500, 0 },    { 1001, 1 }, { 1002, 3 },
-		  { 2500, 7 }, { 20000, 63 }, { 500, 0 } };
+	} c[] = {
+		/* It rises at once, and falls by half. */
+		{ 1, 7 }, { 1, 3 }, { 1, 1 }, { 500, 0 }, { 1001, 1 },
+		{ 1002, 3 }, { 2500, 7 }, { 20000, 63 }, { 500, 31 },
+		{ 4500, 15 }, { 4500, 15 },
+	};
 	struct fixture b;
 	u32 i;
 
