@@ -27,6 +27,13 @@ bool token_repay(struct token_tree *t)
 	return false;
 }
 
+void token_list_leaf(struct token_tree *t, u32 queue)
+{
+	(void)queue_set_add(&t->leaves, queue);
+	/* After the set, which a CPU that sees this need not add to. */
+	WRITE_ONCE(t->leaf[queue].listed, true);
+}
+
 void token_settle(struct token_tree *t, u32 queue)
 {
 	while (token_in_debt(t) && token_leaf_take(t, queue))

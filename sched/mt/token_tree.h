@@ -60,6 +60,7 @@
 struct token_node {
 	atomic64_t free;
 	atomic64_t used;		/* the caller's: slots that it took here */
+	bool listed;			/* in token_tree.leaves; any CPU sets it */
 } __port_cacheline;
 
 struct token_tree {
@@ -122,6 +123,9 @@ static inline bool token_leaf_take_many(struct token_tree *t, u32 queue, u32 n)
 	return token_count_take_many(&t->leaf[queue].free, n);
 }
 
+/* Adds the leaf of @queue to the set of those that have had a slot. */
+void token_list_leaf(struct token_tree *t, u32 queue);
+
 /*
  * Puts a free slot into the leaf of @queue.  The putter adds the slot (fully
  * ordered) and then looks at the debt.  The resizer makes the debt (fully
@@ -130,8 +134,8 @@ static inline bool token_leaf_take_many(struct token_tree *t, u32 queue, u32 n)
  */
 static inline void token_leaf_free(struct token_tree *t, u32 queue)
 {
-	if (unlikely(!queue_set_has(&t->leaves, queue)))
-		(void)queue_set_add(&t->leaves, queue);
+	if (unlikely(!READ_ONCE(t->leaf[queue].listed)))
+		token_list_leaf(t, queue);
 	/*
 	 * The form that returns a value is fully ordered.  Pairs with
 	 * token_resize(), and with the announcement of a queue that waits.
