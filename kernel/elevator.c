@@ -16,7 +16,7 @@
  *			at once.  No worker comes in between, which is most of
  *			the cost of a scheduler: see runs_here().  Requests that
  *			may all go to the device at once are staged as a list:
- *			hctx_send().
+ *			send_all().
  *	dispatch	The block layer takes the staged request, and the next
  *			one is staged: stage.h.
  *	has_work	The block layer asks whether a request is staged.
@@ -183,6 +183,36 @@ static void insert_shared(struct hctx_host *h, struct list_head *list, u64 now,
 	}
 }
 
+/*
+ * Stages the @nr new requests from @first on, by io.next, if the scheduler sends them
+ * all at once: sched_ops.send.  Otherwise it returns false and changes nothing.  @h has
+ * one queue.
+ */
+static bool send_all(struct hctx_host *h, struct io *first, u32 nr, u64 now,
+		     struct wake *wake)
+{
+	const struct sched_ops *ops = h->device->sched.ops;
+	struct queue *q = &h->queue[0]->queue;
+	u16 tag = h->requests_shared ? 0 : IO_HAS_DRIVER_TAG;
+	struct io *io;
+
+	lockdep_assert_held(&h->lock);
+	if (!ops->send || h->staged || h->blocked || h->drains ||
+	    compat_queue_draining(h->device->q) || hctx_leaves(h) ||
+	    limit_is_scarce(&h->map->order) || !hctx_has_driver_tags(h, nr) ||
+	    !ops->send(q, first, nr, now, wake))
+		return false;
+	if (tag)
+		WRITE_ONCE(h->sent, h->sent + nr * TAG_OF_DRIVER);
+	h->staged_ns = now;
+	WRITE_ONCE(h->staged, request_host_of(first)->rq);
+	for (io = first; io; io = io->next) {
+		io->flags |= tag;
+		trace_mqfair_insert(request_host_of(io)->rq, q, io);
+	}
+	return true;
+}
+
 void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 			blk_insert_t flags)
 {
@@ -217,8 +247,10 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	if (h->alone)
 		limit_took(h, b.nr_new);
 	WRITE_ONCE(h->busy, true);
-	if (b.special || h->nr_queues > 1 ||
-	    !hctx_send(h, list, b.first, b.nr_new, now, &wake)) {
+	if (!b.special && h->nr_queues == 1 &&
+	    send_all(h, b.first, b.nr_new, now, &wake)) {
+		INIT_LIST_HEAD(list);
+	} else {
 		if (h->nr_queues == 1)
 			insert_single(h, list, now, &wake);
 		hctx_stage(h, now, &wake);
@@ -232,29 +264,45 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 		percpu_ref_put(&q->q_usage_counter);
 }
 
+/* Asks the scheduler for @rq, if that is NULL, and for the next request. */
+static noinline struct request *fetch_slow(struct hctx_host *h,
+					   struct request *rq)
+{
+	struct wake wake __uninitialized;
+
+	lockdep_assert_held(&h->lock);
+	wake_init(&wake);
+	if (!rq) {
+		hctx_stage(h, ktime_get_ns(), &wake);
+		rq = hctx_fetch(h);
+	}
+	if (!rq)
+		h->null_dispatches++;
+	else if (hctx_has_queued(h))
+		hctx_stage(h, compat_batch_time_ns(), &wake);
+	if (!h->staged && !hctx_has_queued(h))
+		WRITE_ONCE(h->busy, false);
+	spin_unlock(&h->lock);
+	host_wake(h->device, &wake);
+	return rq;
+}
+
 struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct hctx_host *h = hctx->sched_data;
-	struct wake wake __uninitialized;
 	struct request *rq;
 
-	wake_init(&wake);
 	spin_lock(&h->lock);
-	if (unlikely(!h->staged))
-		hctx_stage(h, ktime_get_ns(), &wake);
 	rq = hctx_fetch(h);
-	if (unlikely(!rq))
-		h->null_dispatches++;
-	if (hctx_has_queued(h)) {
-		if (rq)
-			hctx_stage(h, compat_batch_time_ns(), &wake);
-	} else if (!h->staged) {
-		WRITE_ONCE(h->busy, false);
+	if (unlikely(!rq) || hctx_has_queued(h)) {
+		rq = fetch_slow(h, rq);
+	} else {
+		if (!h->staged)
+			WRITE_ONCE(h->busy, false);
+		spin_unlock(&h->lock);
 	}
-	spin_unlock(&h->lock);
-	if (rq)
+	if (likely(rq))
 		trace_mqfair_dispatch(rq, &rq_host(rq)->io);
-	host_wake(h->device, &wake);
 	return rq;
 }
 

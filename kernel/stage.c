@@ -290,50 +290,6 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 	WRITE_ONCE(h->staged, rq);
 }
 
-bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
-	       u32 nr, u64 now, struct wake *wake)
-{
-	const struct sched_ops *ops = h->device->sched.ops;
-	struct queue *q = &h->queue[0]->queue;
-	u16 tag = h->requests_shared ? 0 : IO_HAS_DRIVER_TAG;
-	struct request *rq, *next;
-
-	lockdep_assert_held(&h->lock);
-	if (!ops->send || h->staged || h->blocked || h->drains ||
-	    compat_queue_draining(h->device->q) || hctx_leaves(h) ||
-	    limit_is_scarce(&h->map->order) || !hctx_has_driver_tags(h, nr) ||
-	    !ops->send(q, first, nr, now, wake))
-		return false;
-	if (tag)
-		WRITE_ONCE(h->sent, h->sent + nr * TAG_OF_DRIVER);
-	h->staged_ns = now;
-	WRITE_ONCE(h->staged,
-		   list_first_entry(list, struct request, queuelist));
-	list_for_each_entry_safe(rq, next, list, queuelist) {
-		struct request_host *r = rq_host(rq);
-
-		INIT_LIST_HEAD(&rq->queuelist);
-		r->rq = rq;
-		r->io.flags |= tag;
-		trace_mqfair_insert(rq, q, &r->io);
-	}
-	INIT_LIST_HEAD(list);
-	return true;
-}
-
-struct request *hctx_fetch(struct hctx_host *h)
-{
-	struct request *rq = h->staged;
-	struct io *next;
-
-	lockdep_assert_held(&h->lock);
-	if (unlikely(!rq))
-		return NULL;
-	next = rq_host(rq)->io.next;
-	WRITE_ONCE(h->staged, next ? request_host_of(next)->rq : NULL);
-	return rq;
-}
-
 bool hctx_is_stuck(struct hctx_host *h)
 {
 	return !list_empty_careful(&h->hctx->dispatch) ||

@@ -32,14 +32,6 @@
 void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake);
 
 /*
- * Stages the new requests of @list, which have @nr ios from @first on, if the
- * scheduler sends them all at once: sched_ops.send.  Otherwise it returns false and
- * changes nothing.  @h has one queue.  Task context, under hctx_host.lock.
- */
-bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
-	       u32 nr, u64 now, struct wake *wake);
-
-/*
  * The queue with the least head tag; NULL if no queue has a request.  A queue
  * with an urgent request comes before all others, and then one with a request that
  * passes for isolation, in turn.  A snapshot, any context.
@@ -47,7 +39,18 @@ bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
 struct queue_host *hctx_next(struct hctx_host *h);
 
 /* Takes the first staged request out; NULL if there is none.  Under hctx_host.lock. */
-struct request *hctx_fetch(struct hctx_host *h);
+static inline struct request *hctx_fetch(struct hctx_host *h)
+{
+	struct request *rq = h->staged;
+	struct io *next;
+
+	lockdep_assert_held(&h->lock);
+	if (unlikely(!rq))
+		return NULL;
+	next = rq_host(rq)->io.next;
+	WRITE_ONCE(h->staged, next ? request_host_of(next)->rq : NULL);
+	return rq;
+}
 
 /*
  * Blocks the queues of @h until the next hctx_stage(); has_work() is true

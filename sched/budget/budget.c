@@ -14,7 +14,8 @@ static u32 domain_of(const struct budget *b, const struct io *io)
 	return b->ops->domain ? b->ops->domain(io) : 0;
 }
 
-static u32 charge_of(const struct budget *b, const struct io *io, u32 bytes)
+static __always_inline u32 charge_of(const struct budget *b,
+				     const struct io *io, u32 bytes)
 {
 	if (b->ops->charge)
 		return b->ops->charge(b, io, bytes);
@@ -130,7 +131,8 @@ static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
 	return lane;
 }
 
-static void put_slot(struct budget *b, struct io *io, struct wake *wake)
+static __always_inline void put_slot(struct budget *b, struct io *io,
+				     struct wake *wake)
 {
 	struct slots *sl = &b->slots[domain_of(b, io)];
 
@@ -386,7 +388,7 @@ static u32 cost_in_run(const struct queue *q, const struct io *io)
  * The flow spends for all ios at once, if its credit was above 0 before the last
  * one: each of them could have gone.
  */
-static bool charge_run(struct queue *q, struct run *r, struct flow_start *start)
+static __always_inline bool charge_run(struct queue *q, struct run *r)
 {
 	struct flow *f = r->first->flow;
 	struct budget_flow_queue *fq = flow_queue_of(f, q->index);
@@ -395,8 +397,8 @@ static bool charge_run(struct queue *q, struct run *r, struct flow_start *start)
 			  (s64)r->before_last, &r->exhausted))
 		return false;
 	WRITE_ONCE(fq->spent, fq->spent + r->cost);
-	start->pos = (u64)atomic64_read(&f->pos);
-	while (unlikely(!flow_charge_at(f, r->cost, 0, false, start)))
+	r->pos = (u64)atomic64_read(&f->pos);
+	while (unlikely(!run_charge_at(r, 0, false)))
 		;
 	return true;
 }
@@ -447,7 +449,7 @@ void budget_block(struct queue *q, struct wake *wake)
 	leave_all(b, q, wake);
 }
 
-static void give_back(struct io *io, struct wake *wake)
+static __always_inline void give_back(struct io *io, struct wake *wake)
 {
 	if (io_returned(io))
 		put_slot(budget_of(io->queue->sched), io, wake);

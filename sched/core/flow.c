@@ -227,7 +227,7 @@ static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)
 	atomic64_set(&f->seq, seq + 1);
 	/*
 	 * These stores are releases after the odd number.  A reader that gets a
-	 * new value does not find the old number again.  Pairs with flow_tag().
+	 * new value does not find the old number again.  Pairs with flow_line().
 	 */
 	atomic64_set_release(&f->base, (s64)base);
 	atomic64_set_release(&f->base_pos, (s64)base_pos);
@@ -284,7 +284,7 @@ void flow_refresh(struct flow *f, vtime_t vt)
 }
 
 /* The flow was not backlogged until now: it loses the service it missed. */
-static void flow_catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
+static void catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
 {
 	unsigned long flags = port_lock(&f->lock);
 
@@ -294,6 +294,13 @@ static void flow_catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
 		start->tag = flow_tag(f, start->pos, &start->epoch);
 	}
 	port_unlock(&f->lock, flags);
+}
+
+void flow_catch_up(struct flow *f, u64 pos, vtime_t vt)
+{
+	struct flow_start start = { .pos = pos };
+
+	catch_up(f, vt, &start);
 }
 
 void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 allowance)
@@ -315,10 +322,7 @@ static void flow_claim(struct flow *f)
 	atomic64_set(&f->generation, 0);
 }
 
-/*
- * The flow has been charged from @pos on (full order).  Returns whether it was inactive.
- */
-static __always_inline bool flow_begin(struct flow *f, u64 pos, vtime_t vt)
+static __always_inline bool begin(struct flow *f, u64 pos, vtime_t vt)
 {
 	/* Pairs with flow_sweep(). */
 	bool woke = unlikely(!atomic64_read(&f->active));
@@ -331,35 +335,25 @@ static __always_inline bool flow_begin(struct flow *f, u64 pos, vtime_t vt)
 	return woke;
 }
 
+bool flow_begin(struct flow *f, u64 pos, vtime_t vt)
+{
+	return begin(f, pos, vt);
+}
+
 void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		 struct flow_start *start)
 {
 	bool backlogged;
 
 	start->pos = (u64)atomic64_fetch_add(cost, &f->pos);
-	start->woke = flow_begin(f, start->pos, vt);
+	start->woke = begin(f, start->pos, vt);
 	if (waits)
 		backlogged = atomic64_fetch_add(1, &f->queued) > 0;
 	else
 		backlogged = atomic64_read(&f->queued) > 0;
 	start->tag = flow_tag(f, start->pos, &start->epoch);
 	if (!backlogged && vtime_before(start->tag, vt))
-		flow_catch_up(f, vt, start);
-}
-
-bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt, bool behind,
-		    struct flow_start *start)
-{
-	s64 pos = (s64)start->pos;
-
-	if (unlikely(!atomic64_try_cmpxchg(&f->pos, &pos, pos + (s64)cost))) {
-		start->pos = (u64)pos;
-		return false;
-	}
-	start->woke = flow_begin(f, start->pos, vt);
-	if (behind && !atomic64_read(&f->queued))
-		flow_catch_up(f, vt, start);
-	return true;
+		catch_up(f, vt, start);
 }
 
 void flow_totals(const struct flow *f, struct flow_totals *t)

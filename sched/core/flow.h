@@ -31,7 +31,7 @@
  *
  * A reader of the epoch takes no lock.  The number `seq` is odd while a writer
  * replaces the epoch.  A reader repeats until it finds the same even number
- * before and after.  The reader's loads are acquires (flow_tag()) and the
+ * before and after.  The reader's loads are acquires (flow_line()) and the
  * writer's stores are releases (flow_set_epoch()), in place of fences.
  *
  * Tested by tests/unit/{flow,flow_walk}.c, tests/sim.
@@ -207,24 +207,40 @@ void flow_exit(struct flow *f);
  */
 bool flow_set_weight(struct flow *f, u32 weight);
 
-/*
- * Returns the start tag of position @pos.  The caller needs no lock.  The tag
- * holds as long as flow.seq is *@epoch.
- */
-static inline vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch)
+/* The line of an epoch: the start tag of each position. */
+struct flow_line {
+	vtime_t base;
+	u64 base_pos, inv;
+	u64 epoch;		/* flow.seq for which the line holds */
+};
+
+static inline vtime_t flow_line_tag(const struct flow_line *l, u64 pos)
 {
-	u64 seq, base, base_pos, inv;
+	return vtime_at(l->base, l->base_pos, l->inv, pos);
+}
+
+/* Returns the present line.  The caller needs no lock. */
+static inline struct flow_line flow_line(const struct flow *f)
+{
+	struct flow_line l;
 
 	/* The acquires.  Pairs with flow_set_epoch(). */
 	do {
-		seq = (u64)atomic64_read_acquire(&f->seq);
-		base = (u64)atomic64_read_acquire(&f->base);
-		base_pos = (u64)atomic64_read_acquire(&f->base_pos);
-		inv = (u64)atomic64_read_acquire(&f->inv);
-	} while ((seq & 1) || (u64)atomic64_read(&f->seq) != seq);
+		l.epoch = (u64)atomic64_read_acquire(&f->seq);
+		l.base = (u64)atomic64_read_acquire(&f->base);
+		l.base_pos = (u64)atomic64_read_acquire(&f->base_pos);
+		l.inv = (u64)atomic64_read_acquire(&f->inv);
+	} while ((l.epoch & 1) || (u64)atomic64_read(&f->seq) != l.epoch);
+	return l;
+}
 
-	*epoch = seq;
-	return vtime_at(base, base_pos, inv, pos);
+/* Returns the start tag of position @pos by the present line, which is *@epoch. */
+static inline vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch)
+{
+	struct flow_line l = flow_line(f);
+
+	*epoch = l.epoch;
+	return flow_line_tag(&l, pos);
 }
 
 /* The start of a request in its flow. */
@@ -248,13 +264,14 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		 struct flow_start *start);
 
 /*
- * Does the same for ios that do not wait, if the flow is still at @start->pos.
- * Otherwise it returns false and sets @start->pos to the present position.  The
- * caller knows whether the tag at that position is @behind @vt, and *@start has no
- * tag.
+ * The parts of flow_charge(), for run_charge_at() in send.h.
+ *
+ * flow_begin(): the flow has been charged from @pos on (full order).  Returns whether
+ * it was inactive.  flow_catch_up(): the flow was not backlogged until now.  It loses
+ * the service that it missed before @pos.
  */
-bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt, bool behind,
-		    struct flow_start *start);
+bool flow_begin(struct flow *f, u64 pos, vtime_t vt);
+void flow_catch_up(struct flow *f, u64 pos, vtime_t vt);
 
 /*
  * A task waits for a tag in the name of @f: it is active, and stays so until

@@ -34,6 +34,7 @@ struct run {
 	/* By run_send(): */
 	u32 least;			/* the cost of the cheapest io */
 	u64 cost, before_last;		/* of all ios, and of all but the last */
+	u64 pos;			/* of the first io */
 	bool woke;			/* the flow has become active .. */
 	bool exhausted;			/* .. or, by credit, exhausted */
 };
@@ -42,11 +43,10 @@ struct run {
 typedef u32 (*run_cost)(const struct queue *q, const struct io *io);
 
 /*
- * Charges the flow of @r for all ios, and returns true; or returns false if one of
- * them must wait.  *@start is that of flow_charge().
+ * Charges the flow of @r for all ios, sets @r->pos and @r->woke, and returns true; or
+ * returns false if one of them must wait.
  */
-typedef bool (*run_charge)(struct queue *q, struct run *r,
-			   struct flow_start *start);
+typedef bool (*run_charge)(struct queue *q, struct run *r);
 
 /* Is @q as if it had no io, and does it wait for nothing? */
 static inline bool run_finds_idle(const struct queue *q)
@@ -55,12 +55,37 @@ static inline bool run_finds_idle(const struct queue *q)
 	       (q->state == DISPATCH_IO || q->state == DISPATCH_EMPTY);
 }
 
-/* Are the shares of @f present ones, and does no request of it pass for isolation? */
-static inline bool run_is_usual(const struct flow *f)
+/* Has @f its present share? */
+static inline bool run_has_share(const struct flow *f)
 {
-	return !READ_ONCE(f->isolation.pass_until) &&
-	       (u64)atomic64_read(&f->generation) ==
-		       share_generation(&f->sched->share);
+	return (u64)atomic64_read(&f->generation) ==
+	       share_generation(&f->sched->share);
+}
+
+/*
+ * Charges @cost to the flow of @r, if it is still at @r->pos.  Otherwise it returns
+ * false and sets @r->pos to the present position.  The caller knows whether the tag
+ * at that position is @behind @vt.
+ */
+static __always_inline bool run_charge_at(struct run *r, vtime_t vt,
+					  bool behind)
+{
+	struct flow *f = r->first->flow;
+	s64 pos = (s64)r->pos;
+
+	if (unlikely(!atomic64_try_cmpxchg(&f->pos, &pos,
+					   pos + (s64)r->cost))) {
+		r->pos = (u64)pos;
+		return false;
+	}
+	/* The look at `active` comes after the charge.  Pairs with flow_sweep(). */
+	r->woke = false;
+	if (unlikely(!atomic64_read(&f->active) ||
+		     r->pos > READ_ONCE(f->ask_until) || !run_has_share(f)))
+		r->woke = flow_begin(f, r->pos, vt);
+	if (behind && !atomic64_read(&f->queued))
+		flow_catch_up(f, r->pos, vt);
+	return true;
 }
 
 /* Sets the cost of each io.  Returns whether all are of one flow, and usual. */
@@ -85,8 +110,28 @@ static __always_inline bool run_measure(const struct queue *q, struct run *r,
 			(IO_URGENT | IO_POLLED | IO_CHARGED | IO_TO_ADOPT)));
 }
 
-/* The ios of @r are in the device, the first one from position @pos on. */
-void run_sent(struct queue *q, const struct run *r, u64 pos, u64 now);
+/* The ios of @r are in the device. */
+static __always_inline void run_sent(struct queue *q, const struct run *r,
+				     u64 now)
+{
+	struct flow_queue *fq = r->first->flow->fq[q->index];
+	u64 bytes = 0, pos = r->pos;
+	struct io *io;
+
+	for (io = r->first; io; io = io->next) {
+		io->queue = q;
+		io->pos = pos;
+		pos += io->cost;
+		io->insert_ns = now;
+		io->dispatch_ns = now;
+		io->flags |= IO_CHARGED | IO_SLOT | IO_OUT;
+		bytes += io_transferred(io);
+	}
+	WRITE_ONCE(fq->bytes, fq->bytes + bytes);
+	WRITE_ONCE(fq->dispatched, fq->dispatched + r->nr);
+	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + r->nr);
+	queue_set_state(q, DISPATCH_IO);
+}
 
 /*
  * Sends @r as sched_ops.send says, with slots of @sl.  @cost and @charge are
@@ -99,25 +144,24 @@ static __always_inline bool run_send(struct queue *q, struct run *r,
 {
 	struct flow *f = r->first->flow;
 	struct flow_queue *fq = f->fq[q->index];
-	struct flow_start start;
 	u32 nr = r->nr;
 
 	port_assert_queue_held(q);
-	if (!run_finds_idle(q) || !run_is_usual(f) ||
-	    !run_measure(q, r, cost) || !slots_try_many(sl, q->home, nr))
+	if (!run_finds_idle(q) || READ_ONCE(f->isolation.pass_until) ||
+	    !run_has_share(f) || !run_measure(q, r, cost) ||
+	    !slots_try_many(sl, q->home, nr))
 		return false;
 	/* The charge comes after this: see flow_sweep(). */
 	WRITE_ONCE(fq->inserted, fq->inserted + nr);
-	if (unlikely(!charge(q, r, &start))) {
+	if (unlikely(!charge(q, r))) {
 		WRITE_ONCE(fq->inserted, fq->inserted - nr);
 		while (nr--)
 			slots_put(sl, q->home, wake);
 		return false;
 	}
-	r->woke = start.woke;
-	if (unlikely(start.woke))
+	if (unlikely(r->woke))
 		wake_at(wake, now + LOOK_LEAST_NS);
-	run_sent(q, r, start.pos, now);
+	run_sent(q, r, now);
 	return true;
 }
 

@@ -19,80 +19,76 @@
 #include "core/send.h"
 
 /*
- * The tag at which @f starts when @span of the run is charged.  The run starts at
- * @pos, with @tag.
- */
-static vtime_t run_tag(const struct flow *f, u64 pos, vtime_t tag, u64 span,
-		       vtime_t vt)
-{
-	u64 epoch;
-
-	/* flow_catch_up() would have the run start at @vt. */
-	if (vtime_before(tag, vt))
-		return vtime_at(vt, 0, (u64)atomic64_read(&f->inv), span);
-	return span ? flow_tag(f, pos + span, &epoch) : tag;
-}
-
-/*
  * No queue publishes a tag, so no other queue needs virtual time where it is.  Each
- * io that is too far ahead raises it, as throttle() in mqfq.c does.
+ * io that is too far ahead raises it, as throttle() in mqfq.c does.  The tags of the
+ * run, which starts at @pos, are on @line.
  */
-static void raise_for_run(struct mqfq *m, const struct run *r, u64 pos,
-			  vtime_t tag, vtime_t vt)
+static void raise_for_run(struct mqfq *m, const struct io *io,
+			  struct flow_line line, u64 pos)
 {
-	const struct flow *f = r->first->flow;
-	const struct io *io;
-	vtime_t next;
-	u64 span = 0;
+	const struct flow *f = io->flow;
+	vtime_t tag;
 
-	for (io = r->first; io; io = io->next) {
-		next = run_tag(f, pos, tag, span, vt);
-		if (vtime_before(mqfq_vt(m) +
+	for (; io; io = io->next) {
+		tag = flow_line_tag(&line, pos);
+		if (vtime_before(mqfq_vt(m) + mqfq_least_threshold(m->sched),
+				 tag) &&
+		    vtime_before(mqfq_vt(m) +
 					 mqfq_threshold(m->sched, f, io->cost),
-				 next))
-			mqfq_raise_vt(m, next);
-		span += io->cost;
+				 tag))
+			mqfq_raise_vt(m, tag);
+		pos += io->cost;
 	}
 }
 
 /*
- * May all of @r go, if the flow has @tag at @pos, and virtual time is @vt?  The
- * T of the scheduler alone is the lesser one, and tells most of the time.
+ * May all of @r go, if the tags are on @line, the first one is @tag, and virtual time
+ * is @vt?  The T of the scheduler alone is the lesser one, and tells most of the time.
  */
-static bool may_send(struct mqfq *m, const struct run *r, u64 pos, vtime_t tag,
-		     vtime_t vt)
+static __always_inline bool may_send(struct mqfq *m, const struct run *r,
+				     const struct flow_line *line, vtime_t tag,
+				     vtime_t vt)
 {
 	const struct flow *f = r->first->flow;
-	vtime_t last = run_tag(f, pos, tag, r->before_last, vt);
+	vtime_t last = r->before_last ?
+			       flow_line_tag(line, r->pos + r->before_last) :
+			       tag;
 
 	if (likely(!vtime_before(vt + mqfq_least_threshold(m->sched), last)) ||
 	    !vtime_before(vt + mqfq_threshold(m->sched, f, r->least), last))
 		return true;
 	if (mindicator_min(&m->tags) != VTIME_NONE)
 		return false;
-	raise_for_run(m, r, pos, tag, vt);
+	raise_for_run(m, r->first, *line, r->pos);
 	return true;
 }
 
 /* Charges the flow for all ios at once, at the position of the look at its tag. */
-static bool charge(struct queue *q, struct run *r, struct flow_start *start)
+static __always_inline bool charge(struct queue *q, struct run *r)
 {
 	struct mqfq *m = q->sched->own;
 	struct flow *f = r->first->flow;
+	struct flow_line line;
 	vtime_t vt, tag;
 	bool behind;
-	u64 epoch;
 
-	start->pos = (u64)atomic64_read(&f->pos);
+	r->pos = (u64)atomic64_read(&f->pos);
 	do {
 		vt = mqfq_vt(m);
-		tag = flow_tag(f, start->pos, &epoch);
+		line = flow_line(f);
+		tag = flow_line_tag(&line, r->pos);
 		behind = vtime_before(tag, vt);
-		/* A backlogged flow does not catch up. */
-		if ((behind && atomic64_read(&f->queued) > 0) ||
-		    !may_send(m, r, start->pos, tag, vt))
+		if (behind) {
+			/* A backlogged flow does not catch up. */
+			if (atomic64_read(&f->queued) > 0)
+				return false;
+			/* The line that flow_catch_up() makes. */
+			line.base = tag = vt;
+			line.base_pos = r->pos;
+		}
+		if (!may_send(m, r, &line, tag, vt))
 			return false;
-	} while (unlikely(!flow_charge_at(f, r->cost, vt, behind, start)));
+	} while (unlikely(!run_charge_at(r, vt, behind)));
 	return true;
 }
 
