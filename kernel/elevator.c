@@ -349,26 +349,32 @@ static void charge_tail(struct queue_host *qh, struct sched *s)
 	}
 }
 
+/* Tries to merge @bio into a request that waits in @qh. */
+static noinline bool merge_into(struct queue_host *qh, struct bio *bio,
+				unsigned int nr_segs)
+{
+	struct device_host *d = qh->hctx->device;
+	bool merged;
+
+	if (list_empty_careful(&qh->requests))
+		return false;
+	spin_lock(qh->lock);
+	merged = blk_bio_list_merge(d->q, &qh->requests, bio, nr_segs);
+	if (merged)
+		charge_tail(qh, &d->sched);
+	spin_unlock(qh->lock);
+	return merged;
+}
+
 bool el_bio_merge(struct request_queue *q, struct bio *bio,
 		  unsigned int nr_segs)
 {
 	struct blk_mq_ctx *ctx = blk_mq_get_ctx(q);
 	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(bio->bi_opf, ctx);
 	struct hctx_host *h = hctx->sched_data;
-	struct queue_host *qh;
-	bool merged;
 
-	if (!READ_ONCE(h->busy))
-		return false;
-	qh = h->queue[ctx->index_hw[hctx->type]];
-	if (list_empty_careful(&qh->requests))
-		return false;
-	spin_lock(qh->lock);
-	merged = blk_bio_list_merge(q, &qh->requests, bio, nr_segs);
-	if (merged)
-		charge_tail(qh, &h->device->sched);
-	spin_unlock(qh->lock);
-	return merged;
+	return READ_ONCE(h->busy) &&
+	       merge_into(h->queue[ctx->index_hw[hctx->type]], bio, nr_segs);
 }
 
 /*
