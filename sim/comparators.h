@@ -25,7 +25,6 @@ extern const struct sched_ops flashfq_ops, bwf2q_ops, cfq_ops, mfap_ops,
 	.exit		= engine_exit,		\
 	.merge		= engine_merge,		\
 	.block		= engine_block,		\
-	.flow_init	= engine_flow_init,	\
 	.report		= engine_report
 
 /* NULL-terminated. */

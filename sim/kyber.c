@@ -417,6 +417,5 @@ const struct sched_ops kyber_ops = {
 	.requeue		= kyber_requeue,
 	.tick			= kyber_tick,
 	.tune			= engine_tune,
-	.flow_init		= engine_flow_init,
 	.report			= kyber_report,
 };

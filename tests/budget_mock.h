@@ -65,7 +65,6 @@ static const struct sched_ops budget_mock_ops = {
 	.requeue		= budget_requeue,
 	.tick			= round_tick,
 	.tune			= budget_tune,
-	.flow_init		= budget_flow_init,
 };
 
 #endif /* MQFAIR_TESTS_BUDGET_MOCK_H */

@@ -72,8 +72,11 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 	if (unlikely(!waits))
 		return;
 	lane = &flow_queue_of(io->flow, q->index)->lane[domain];
-	if (!lane->fifo.head)
+	if (!lane->fifo.head) {
+		lane->flow = io->flow;
+		lane->domain = domain;
 		lane_add(budget_queue_of(q), lane, now);
+	}
 	io_list_append(&lane->fifo, io);
 }
 
@@ -491,21 +494,6 @@ void budget_tune(struct sched *s, const struct sched_params *p,
 		isolation_tune(s, p, wake);
 	/* At once: all may have waited for a flow that has left. */
 	wake_at(wake, 1);
-}
-
-void budget_flow_init(struct flow *f)
-{
-	const struct budget *b = budget_of(f->sched);
-	u32 i, domain;
-
-	for (i = 0; i < f->nr_queues; i++)
-		for (domain = 0; domain < b->ops->nr_domains; domain++) {
-			struct budget_lane *lane =
-				&flow_queue_of(f, i)->lane[domain];
-
-			lane->flow = f;
-			lane->domain = domain;
-		}
 }
 
 u64 budget_spent(const struct flow *f)

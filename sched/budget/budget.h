@@ -206,9 +206,9 @@ enum budget_rule {
 /* The FIFO of one flow, in one queue, of one domain; Q. */
 struct budget_lane {
 	struct budget_lane *next;	/* in a list, while not empty */
-	struct flow *flow;		/* I */
+	struct flow *flow;
 	struct io_list fifo;
-	u32 domain;			/* I */
+	u32 domain;
 };
 
 /* A flow in one queue: flow_queue_own() begins with it. */
@@ -319,7 +319,6 @@ void budget_deinit(struct budget *b);
 void budget_set_rule(struct budget *b, enum budget_rule rule);
 
 /* The hooks of struct sched_ops but tick, with the same contract. */
-void budget_flow_init(struct flow *f);
 void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
 void budget_merge(struct queue *q, struct io *io, u32 bytes);
 enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **io,

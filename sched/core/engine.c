@@ -67,6 +67,15 @@ bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
 	return false;
 }
 
+/* Returns the lane of @io in @q. */
+static struct lane *lane_of(const struct queue *q, const struct io *io)
+{
+	struct lane *lane = flow_queue_own(io->flow, q->index);
+
+	lane->flow = io->flow;
+	return lane;
+}
+
 void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
 	u32 cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
@@ -78,7 +87,7 @@ void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 
 	if (!engine_arrive(q, io, cost, vt, now, &start, wake))
 		return;
-	lane = flow_queue_own(io->flow, q->index);
+	lane = lane_of(q, io);
 	joins = !lane->fifo.head;
 	io_list_append(&lane->fifo, io);
 	if (joins)
@@ -87,7 +96,7 @@ void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 
 void engine_merge(struct queue *q, struct io *io, u32 bytes)
 {
-	struct lane *lane = flow_queue_own(io->flow, q->index);
+	struct lane *lane = lane_of(q, io);
 	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
 	u32 more = engine_grow(q, io, cost, bytes);
 
@@ -222,7 +231,7 @@ static struct io *take_head(struct engine *e, struct queue *q,
 /* Takes @io, which passes and has its slot. */
 static struct io *take_passer(struct engine *e, struct queue *q, struct io *io)
 {
-	struct lane *lane = flow_queue_own(io->flow, q->index);
+	struct lane *lane = lane_of(q, io);
 
 	/* An empty lane has no turns in which it could pay a debt back. */
 	if (lane->fifo.head)
@@ -326,14 +335,6 @@ void engine_tune(struct sched *s, const struct sched_params *p,
 	/* A share is computed when it is used: no queue waits for a change. */
 	if (p)
 		isolation_tune(s, p, wake);
-}
-
-void engine_flow_init(struct flow *f)
-{
-	u32 i;
-
-	for (i = 0; i < f->nr_queues; i++)
-		((struct lane *)flow_queue_own(f, i))->flow = f;
 }
 
 void engine_report(const struct sched *s, struct report *r)

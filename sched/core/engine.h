@@ -222,7 +222,6 @@ void engine_requeue(struct io *io, struct wake *wake);
 void engine_tick(struct sched *s, u64 now, struct wake *wake);
 void engine_tune(struct sched *s, const struct sched_params *p,
 		 struct wake *wake);
-void engine_flow_init(struct flow *f);
 void engine_report(const struct sched *s, struct report *r);
 
 /*
@@ -242,7 +241,6 @@ void engine_pass_turn(struct sched *s, struct wake *wake);
 	.requeue	= engine_requeue,	\
 	.tick		= engine_tick,		\
 	.tune		= engine_tune,		\
-	.flow_init	= engine_flow_init,	\
 	.report		= engine_report
 
 #endif /* MQFAIR_ENGINE_H */

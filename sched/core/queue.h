@@ -17,7 +17,7 @@
  * the memory that it has for each flow and queue, flow_queue_own().
  */
 struct lane {
-	struct flow *flow;		/* I */
+	struct flow *flow;		/* while not empty */
 	struct io_list fifo;
 };
 

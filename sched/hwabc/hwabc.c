@@ -342,7 +342,6 @@ static void hwabc_flow_init(struct flow *f)
 {
 	struct hwabc_flow *hf = hwabc_flow_of(f);
 
-	budget_flow_init(f);
 	hf->factor = FACTOR_ONE;
 	gc_shadow_flow_init(&hwabc_of(f->sched)->gc_shadow, &hf->gc_shadow);
 }

@@ -346,7 +346,6 @@ const struct sched_ops ifq_ops = {
 	.requeue	= ifq_requeue,
 	.tick		= ifq_tick,
 	.tune		= ifq_tune,
-	.flow_init	= engine_flow_init,
 	.report		= ifq_report,
 	.report_flow	= ifq_report_flow,
 };

@@ -405,7 +405,6 @@ const struct sched_ops kyber_fair_ops = {
 	.requeue	= budget_requeue,
 	.tick		= kyber_tick,
 	.tune		= kyber_tune,
-	.flow_init	= budget_flow_init,
 	.report		= kyber_report,
 	.report_flow	= kyber_report_flow,
 };

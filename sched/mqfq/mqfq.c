@@ -241,6 +241,7 @@ static __always_inline void append(struct queue *q, struct tag_lane *l,
 	io_list_append(&l->lane.fifo, io);
 	if (!joins)
 		return;
+	l->lane.flow = io->flow;
 	tag_order_add(order, l, start->tag, start->epoch);
 	set_head_tag(q, tag_order_top(order)->node.key);
 }
@@ -669,7 +670,6 @@ const struct sched_ops mqfq_ops = {
 	.requeue	= mqfq_requeue,
 	.tick		= mqfq_tick,
 	.tune		= mqfq_tune,
-	.flow_init	= engine_flow_init,
 	.report		= mqfq_report,
 	.report_flow	= mqfq_report_flow,
 };

@@ -240,7 +240,6 @@ static void wdt_flow_init(struct flow *f)
 	struct wdt_flow *wf = wdt_flow_of(f);
 	unsigned long flags;
 
-	budget_flow_init(f);
 	wf->flow = f;
 	port_lock_init(&wf->lock);
 	flags = port_lock(&w->lock);
