@@ -330,18 +330,55 @@ static void piece_free(void *piece)
 	kfree(piece);
 }
 
-/* May run under spin locks; gfp says whether it may sleep. */
+static struct group_memory group_memory(const struct request_queue *q,
+					gfp_t gfp)
+{
+	return (struct group_memory){
+		.memory = {
+			.alloc = piece_alloc,
+			.free = piece_free,
+			/* In this test build each queue has a piece. */
+			.most = IS_ENABLED(MQFAIR_TEST_PIECES) ?
+					1 :
+					FLOW_PIECE_BYTES,
+		},
+		.gfp = gfp,
+		.node = q->node,
+	};
+}
+
+/*
+ * A task at the limit of its memory gets the piece, which counts for it: the kernel
+ * lets an atomic allocation exceed the limit.
+ */
+bool group_add_queue(struct flow *f, u32 queue)
+{
+	struct group_memory m =
+		group_memory(flow_blkg(f)->q, GFP_ATOMIC | __GFP_NOWARN);
+	u32 wanted = READ_ONCE(f->wanted);
+
+	if (wanted) {
+		(void)flow_add_queue(f, &m.memory, wanted - 1);
+		WRITE_ONCE(f->wanted, 0);
+	}
+	return flow_add_queue(f, &m.memory, queue);
+}
+
+/*
+ * May run under spin locks; gfp says whether it may sleep.  The root pays for requests
+ * of others, and so has the memory of all queues.
+ */
 static struct blkg_policy_data *group_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 {
 	struct request_queue *queue = COMPAT_PD_QUEUE;
 	struct device_host *d = device_of(queue);
-	struct group_memory m = {
-		.memory = { .alloc = piece_alloc, .free = piece_free },
-		.gfp = gfp,
-		.node = queue->node,
-	};
-	struct flow *f = flow_alloc(&m.memory, d->sched.ops, d->sched.nr_queues,
-				    offsetof(struct group_host, flow));
+	struct group_memory m = group_memory(queue, gfp);
+	struct flow *f =
+		(blkcg == &blkcg_root ?
+			 flow_alloc_whole :
+			 flow_alloc)(&m.memory, d->sched.ops,
+				     d->sched.nr_queues,
+				     offsetof(struct group_host, flow));
 	struct group_host *g;
 
 	if (!f)

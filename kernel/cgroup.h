@@ -148,6 +148,18 @@ static inline struct flow *root_flow(struct request_queue *q)
 	return group_flow(q->root_blkg);
 }
 
+/* Slow path of group_has_queue(). */
+bool group_add_queue(struct flow *f, u32 queue);
+
+/*
+ * Has @f memory for @queue?  If not, it gets that now, and so for a queue that an
+ * interrupt has asked for.  Returns false if there is no memory.  Any context.
+ */
+static inline bool group_has_queue(struct flow *f, u32 queue)
+{
+	return likely(!flow_lacks_queue(f, queue)) || group_add_queue(f, queue);
+}
+
 /* The cgroup of @f; any context. */
 struct blkcg *flow_blkcg(struct flow *f);
 

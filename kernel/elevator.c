@@ -140,6 +140,8 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 	bool first = !(r->io.flags & IO_CHARGED);
 
 	lockdep_assert_held(qh->lock);
+	if (unlikely(!group_has_queue(r->io.flow, qh->queue.index)))
+		r->io.flow = root_flow(rq->q);
 	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
 	/* A bio that is merged into a request that passes would pass unbounded. */
 	if (unlikely(io_is_counted(&r->io)))

@@ -151,6 +151,8 @@ static void limit_flow(struct hctx_host *h, struct flow *f, blk_opf_t opf,
 				compat_shallow_depth(h->hctx, h->map->half);
 			return;
 		}
+		if (!group_has_queue(f, h->map->order.line))
+			return;
 		wait_for_tag(h, f);
 		now = limit_hctx(opf, data);
 		if (now == h)

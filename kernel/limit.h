@@ -24,6 +24,7 @@
 #ifndef MQFAIR_LIMIT_H
 #define MQFAIR_LIMIT_H
 
+#include "cgroup.h"
 #include "device.h"
 
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data);
@@ -90,7 +91,8 @@ static inline void limit_inserted(struct queue_host *qh, struct request *rq,
 	struct tag_map *map = qh->hctx->map;
 
 	lockdep_assert_held(qh->lock);
-	if (first)
+	if (first && unlikely(limit_is_scarce(&map->order)) &&
+	    group_has_queue(f, map->order.line))
 		limit_charge(&map->order, f, cost);
 	/* A kernel thread works for its own cgroup. */
 	if (unlikely(rq->elv.priv[1] == &map->foreign) && !f->group.parent)

@@ -222,6 +222,24 @@ static void queue_run(struct host_queue *hq)
 	driver_tags_settle(hq);
 }
 
+static void *piece_alloc(const struct flow_memory *m, size_t bytes)
+{
+	(void)m;
+	return port_zalloc(bytes);
+}
+
+/* Each queue of a flow has a piece of its own, so all hosts' ways are tested. */
+static const struct flow_memory memory = {
+	.alloc = piece_alloc,
+	.free = port_free,
+	.most = 1,
+};
+
+void host_add_queue(struct flow *f, u32 queue)
+{
+	port_assert(flow_add_queue(f, &memory, queue));
+}
+
 /* Has the scheduler send @hio without a queue, if it does that at all. */
 static bool queue_send(struct host_queue *hq, struct host_io *hio,
 		       struct wake *wake)
@@ -248,6 +266,7 @@ void host_insert(struct host_io *hio, struct host_queue *hq)
 	hio->flow->queued++;
 	wake_init(&wake);
 	hio->inserted_ns = host_now(h);
+	host_add_queue(hio->io.flow, hq->q.index);
 	queue_lock(hq);
 	sent = queue_send(hq, hio, &wake);
 	if (!sent)
@@ -582,17 +601,6 @@ void host_finish(struct host *h)
 
 /* ------------------------------------------------------------------- flows */
 
-static void *piece_alloc(const struct flow_memory *m, size_t bytes)
-{
-	(void)m;
-	return port_zalloc(bytes);
-}
-
-static const struct flow_memory memory = {
-	.alloc = piece_alloc,
-	.free = port_free,
-};
-
 struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 				   u32 weight)
 {
@@ -600,7 +608,10 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 
 	if (!hf)
 		return NULL;
-	hf->flow = flow_alloc(&memory, h->params.ops, h->params.nr_queues, 0);
+	/* The root pays for others, and so is in all queues. */
+	hf->flow = (parent ? flow_alloc :
+			     flow_alloc_whole)(&memory, h->params.ops,
+					       h->params.nr_queues, 0);
 	if (!hf->flow) {
 		port_free(hf);
 		return NULL;

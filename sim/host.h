@@ -235,6 +235,9 @@ void host_destroy(struct host *h);
 struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 				   u32 weight);
 
+/* @f gets its memory for @queue, if it has none yet. */
+void host_add_queue(struct flow *f, u32 queue);
+
 /* @hf has no outstanding io and no child.  Its parent inherits its pages. */
 void host_flow_destroy(struct host_flow *hf);
 

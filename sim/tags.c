@@ -89,6 +89,7 @@ static void take(struct host_io *hio, struct host_queue *hq)
 /* @hio has a tag. */
 static void insert(struct host_io *hio, struct host_queue *hq)
 {
+	host_add_queue(hio->io.flow, map_of(hq)->order.line);
 	host_insert(hio, hq);
 	limit_charge(&map_of(hq)->order, hio->io.flow, hio->io.cost);
 }
@@ -144,6 +145,7 @@ static void await(struct host_io *hio, struct host_queue *hq,
 		.flow = f,
 		.since_ns = host_now(hq->host),
 	};
+	host_add_queue(f, map_of(hq)->order.line);
 	limit_wait(&hio->waiter);
 }
 

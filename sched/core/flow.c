@@ -28,38 +28,67 @@ size_t flow_size(const struct sched_ops *ops, u32 nr_queues)
 	return head_size(ops, nr_queues) + nr_queues * queue_size(ops);
 }
 
+const struct flow_queue_absent flow_absent;
+
 /* Finds the scheduler's memory, and the first @queues queues behind it. */
 static void lay_out_first(struct flow *f, const struct sched_ops *ops,
-			  u32 nr_queues, u32 queues)
+			  u32 nr_queues, u32 queues, size_t most)
 {
 	char *queue = (char *)f + head_size(ops, nr_queues);
+	size_t bytes = queue_size(ops);
 	u32 i;
 
+	port_assert(bytes <= sizeof(flow_absent));
 	f->nr_queues = nr_queues;
 	f->first_queues = (u16)queues;
+	f->piece_queues = (u16)max(most / bytes, (size_t)1);
 	f->own = queue - whole_lines(ops->flow_bytes);
-	for (i = 0; i < queues; i++, queue += queue_size(ops))
+	for (i = 0; i < queues; i++, queue += bytes)
 		f->fq[i] = (void *)queue;
+	for (; i < nr_queues; i++)
+		f->fq[i] = (struct flow_queue *)&flow_absent.queue;
 }
 
-/* Allocates the pieces after the first one.  Returns false if one failed. */
-static bool alloc_rest(struct flow *f, const struct flow_memory *m,
-		       const struct sched_ops *ops)
+/* Has the allocator make the piece that begins with queue @first; or NULL. */
+static char *piece_alloc(const struct flow *f, const struct flow_memory *m,
+			 const struct sched_ops *ops, u32 first, u32 *nr)
 {
-	size_t bytes = queue_size(ops);
-	u32 i, j, nr;
+	*nr = min(f->nr_queues - first, (u32)f->piece_queues);
+	return m->alloc(m, *nr * queue_size(ops));
+}
 
-	f->piece_queues = (u16)max(FLOW_PIECE_BYTES / bytes, (size_t)1);
-	for (i = f->first_queues; i < f->nr_queues; i += nr) {
-		char *queue;
+static void piece_add(struct flow *f, const struct sched_ops *ops, u32 first,
+		      u32 nr, char *piece)
+{
+	u32 i;
 
-		nr = min(f->nr_queues - i, (u32)f->piece_queues);
-		queue = m->alloc(m, nr * bytes);
-		if (!queue)
-			return false;
-		for (j = 0; j < nr; j++, queue += bytes)
-			f->fq[i + j] = (void *)queue;
+	for (i = 0; i < nr; i++, piece += queue_size(ops))
+		/* The zeroes are there before.  Pairs with the dependency on fq[]. */
+		smp_store_release(&f->fq[first + i], (void *)piece);
+}
+
+bool flow_add_queue(struct flow *f, const struct flow_memory *m, u32 queue)
+{
+	const struct sched_ops *ops = f->sched->ops;
+	unsigned long flags;
+	char *piece;
+	u32 first, nr;
+
+	if (flow_has_queue(f, queue))
+		return true;
+	first = queue - (queue - f->first_queues) % f->piece_queues;
+	piece = piece_alloc(f, m, ops, first, &nr);
+	if (!piece)
+		return false;
+	flags = port_lock(&f->lock);
+	if (!flow_has_queue(f, queue)) {
+		piece_add(f, ops, first, nr, piece);
+		piece = NULL;
 	}
+	port_unlock(&f->lock, flags);
+	/* Another CPU was faster. */
+	if (piece)
+		m->free(piece);
 	return true;
 }
 
@@ -68,7 +97,7 @@ struct flow *flow_alloc(const struct flow_memory *m,
 			size_t before)
 {
 	size_t head = before + head_size(ops, nr_queues);
-	size_t room = FLOW_PIECE_BYTES - min(head, (size_t)FLOW_PIECE_BYTES);
+	size_t room = m->most - min(head, m->most);
 	u32 first = min((u32)(room / queue_size(ops)), nr_queues);
 	char *memory = m->alloc(m, head + first * queue_size(ops));
 	struct flow *f;
@@ -76,20 +105,37 @@ struct flow *flow_alloc(const struct flow_memory *m,
 	if (!memory)
 		return NULL;
 	f = (void *)(memory + before);
-	lay_out_first(f, ops, nr_queues, first);
-	if (alloc_rest(f, m, ops))
-		return f;
-	flow_free(f, m->free, before);
-	return NULL;
+	lay_out_first(f, ops, nr_queues, first, m->most);
+	return f;
+}
+
+struct flow *flow_alloc_whole(const struct flow_memory *m,
+			      const struct sched_ops *ops, u32 nr_queues,
+			      size_t before)
+{
+	struct flow *f = flow_alloc(m, ops, nr_queues, before);
+	u32 first, nr;
+	char *piece;
+
+	for (first = f ? f->first_queues : nr_queues; first < nr_queues;
+	     first += nr) {
+		piece = piece_alloc(f, m, ops, first, &nr);
+		if (!piece) {
+			flow_free(f, m->free, before);
+			return NULL;
+		}
+		piece_add(f, ops, first, nr, piece);
+	}
+	return f;
 }
 
 void flow_free(struct flow *f, void (*release)(void *piece), size_t before)
 {
 	u32 i;
 
-	for (i = f->first_queues; i < f->nr_queues && f->fq[i];
-	     i += f->piece_queues)
-		release(f->fq[i]);
+	for (i = f->first_queues; i < f->nr_queues; i += f->piece_queues)
+		if (flow_has_queue(f, i))
+			release(f->fq[i]);
 	release((char *)f - before);
 }
 
@@ -97,7 +143,7 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 {
 	f->sched = s;
 	if (!f->own)
-		lay_out_first(f, s->ops, s->nr_queues, s->nr_queues);
+		lay_out_first(f, s->ops, s->nr_queues, s->nr_queues, 0);
 	port_lock_init(&f->lock);
 	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
 	share_add(&s->share, &f->group);
@@ -356,11 +402,28 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		catch_up(f, vt, start);
 }
 
+u64 flow_count_elsewhere(struct flow *f, u32 queue, u32 ios, u32 cost,
+			 u64 service_ns)
+{
+	struct flow_elsewhere *e = &f->elsewhere;
+
+	atomic64_add(cost, &e->cost);
+	atomic64_add((s64)service_ns, &e->service_ns);
+	if (!READ_ONCE(f->wanted))
+		WRITE_ONCE(f->wanted, queue + 1);
+	return (u64)atomic64_fetch_add(ios, &e->done) + ios;
+}
+
 void flow_totals(const struct flow *f, struct flow_totals *t)
 {
+	const struct flow_elsewhere *e = &f->elsewhere;
 	u32 i;
 
-	*t = (struct flow_totals){ 0 };
+	*t = (struct flow_totals){
+		.done = (u64)atomic64_read(&e->done),
+		.cost = (u64)atomic64_read(&e->cost),
+		.service_ns = (u64)atomic64_read(&e->service_ns),
+	};
 	for (i = 0; i < f->nr_queues; i++) {
 		struct flow_queue *fq = f->fq[i];
 

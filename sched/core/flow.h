@@ -34,7 +34,7 @@
  * before and after.  The reader's loads are acquires (flow_line()) and the
  * writer's stores are releases (flow_set_epoch()), in place of fences.
  *
- * Tested by tests/unit/{flow,flow_walk}.c, tests/sim.
+ * Tested by tests/unit/{flow,flow_memory,flow_walk}.c, tests/sim.
  */
 #ifndef MQFAIR_FLOW_H
 #define MQFAIR_FLOW_H
@@ -58,10 +58,13 @@ enum {
 	FLOW_GRACE_NS	= 100 * 1000 * 1000,
 
 	/*
-	 * The greatest piece of memory of a flow: see flow_alloc().  A page is
-	 * the largest size that is free whenever any memory is.
+	 * flow_memory.most of the kernel.  A page is the largest size that is free
+	 * whenever any memory is.
 	 */
 	FLOW_PIECE_BYTES = 4096,
+
+	/* Bytes of a scheduler for a flow in a queue, at most. */
+	FLOW_OWN_MOST	= 512,
 
 	/* Cache lines that a walk reads while interrupts are off: some 10 us .. */
 	FLOW_WALK_LINES	= 256,
@@ -85,6 +88,22 @@ struct flow_queue {
 	port_counter service_ns;	/* summed from dispatch to completion */
 	vtime_t tag;			/* start tag of its next waiter: limit.h */
 } __port_cacheline;
+
+/*
+ * The memory of a flow for a queue in which it has had no io: all zeroes, and nobody
+ * writes it.
+ */
+struct flow_queue_absent {
+	struct flow_queue queue;
+	u8 own[FLOW_OWN_MOST];
+} __port_cacheline;
+
+extern const struct flow_queue_absent flow_absent;
+
+/* Work that was completed by CPUs whose queue is absent. */
+struct flow_elsewhere {
+	atomic64_t done, cost, service_ns;
+};
 
 /* Sums over the queues of a flow.  A snapshot. */
 struct flow_totals {
@@ -116,10 +135,12 @@ struct flow {
 	struct sched *sched;		/* I */
 	u64 ask_until;			/* O, of tick, flow_activate(), claims: .. */
 					/* .. it asked for so much, see flow_charge() */
+	u32 wanted;		/* O: 1 + a queue that is to be added, or 0 */
 	struct share_group group;
 	u64 share;			/* O: see flow_share() */
 	struct flow *next_active;	/* sched.active_lock: the list .. */
 	struct flow **active_link;	/* .. and the link to this flow in it */
+	struct flow_elsewhere elsewhere;	/* A */
 	u64 seen;			/* tick: ios inserted by last sweep */
 	struct flow_totals counted;	/* tick: of the last flows_count() */
 	u64 idle_since_ns;		/* tick; 0: no sweep has seen it active */
@@ -134,8 +155,20 @@ struct flow {
 	u32 walk;			/* sched.active_lock: of the last visit */
 	u32 tag_cost;			/* O: of its last limit_charge() */
 	void *own;			/* I: sched_ops.flow_bytes */
-	struct flow_queue *fq[];	/* I: by queue index */
+	struct flow_queue *fq[];	/* by queue index: flow_add_queue() */
 };
+
+/* Has @f memory for @queue? */
+static inline bool flow_has_queue(const struct flow *f, u32 queue)
+{
+	return READ_ONCE(f->fq[queue]) != &flow_absent.queue;
+}
+
+/* Is the host to add @queue, or another one? */
+static inline bool flow_lacks_queue(const struct flow *f, u32 queue)
+{
+	return !flow_has_queue(f, queue) || READ_ONCE(f->wanted);
+}
 
 /* Returns the scheduler's memory in @f: whole cache lines. */
 static inline void *flow_own(const struct flow *f)
@@ -162,12 +195,13 @@ struct flow_memory {
 	/* Returns zeroed bytes, aligned to a cache line, or NULL. */
 	void *(*alloc)(const struct flow_memory *m, size_t bytes);
 	void (*free)(void *piece);
+	size_t most;		/* bytes of a piece that has more than one queue */
 };
 
 /*
  * Returns memory for a flow of scheduler @ops on @nr_queues queues, or NULL.
  * The flow begins @before bytes behind the start of the first piece, which is
- * the host's.  The memory comes in pieces of at most FLOW_PIECE_BYTES, because
+ * the host's.  The memory comes in pieces of at most m->most bytes, because
  * the kernel creates a cgroup's flow without waiting for memory:
  *
  *	128 queues, mqfq: 17 KiB are one allocation of 32 KiB, that is eight
@@ -176,13 +210,38 @@ struct flow_memory {
  *
  * The first piece has the flow, a pointer for each queue, and as many queues as
  * fit.  So a machine with few CPUs has one piece.  With more than 200 queues the
- * first piece exceeds FLOW_PIECE_BYTES, because pointers are not divided.
+ * first piece exceeds FLOW_PIECE_BYTES, because pointers are not divided.  Every
+ * call for a flow is with the same m->most.
+ *
+ * Each other piece is made when a queue of it is used: flow_add_queue().  A machine
+ * may have thousands of cgroups, most of them idle.
  */
 struct flow *flow_alloc(const struct flow_memory *m,
 			const struct sched_ops *ops, u32 nr_queues,
 			size_t before);
 
-/* Frees what flow_alloc() returned, with the same @before. */
+/* The same, with all pieces. */
+struct flow *flow_alloc_whole(const struct flow_memory *m,
+			      const struct sched_ops *ops, u32 nr_queues,
+			      size_t before);
+
+/*
+ * The host calls this before the first io of @f is inserted into @queue, and before
+ * one of its tasks waits for a tag by an order with that line (limit.h).  Returns false
+ * if there is no memory: then the host inserts the io for a flow that has the queue.
+ * No lock; calls may run concurrently.
+ */
+bool flow_add_queue(struct flow *f, const struct flow_memory *m, u32 queue);
+
+/*
+ * Counts work that was completed by the CPU of @queue, for which @f has no memory.  The
+ * host adds that queue when it next may: flow.wanted.  Returns the ios that were
+ * completed like this.
+ */
+u64 flow_count_elsewhere(struct flow *f, u32 queue, u32 ios, u32 cost,
+			 u64 service_ns);
+
+/* Frees what flow_alloc() or flow_alloc_whole() returned, with the same @before. */
 void flow_free(struct flow *f, void (*release)(void *piece), size_t before);
 
 /*

@@ -119,15 +119,22 @@ static __always_inline void io_account(const struct io *io, u32 ios, u32 cost,
 	u32 cpu = port_cpu_begin();
 	u32 line = queue_of_cpu ? queue_of_cpu[cpu] : io->queue->index;
 	struct flow_queue *fq = f->fq[line];
+	u64 done;
 
-	port_count(&fq->done, ios);
-	port_count(&fq->cost, cost);
+	if (!now || service_ns < 0)
+		service_ns = 0;
+	if (likely(fq != &flow_absent.queue)) {
+		port_count(&fq->done, ios);
+		port_count(&fq->cost, cost);
+		port_count(&fq->service_ns, service_ns);
+		done = port_counted(&fq->done);
+	} else {
+		done = flow_count_elsewhere(f, line, ios, cost,
+					    (u64)service_ns);
+	}
 	if (now) {
-		if (likely(service_ns > 0))
-			port_count(&fq->service_ns, service_ns);
 		WRITE_ONCE(s->queue[line]->ended_ns, now);
-		if (unlikely(!(port_counted(&fq->done) &
-			       READ_ONCE(f->latency.mask))))
+		if (unlikely(!(done & READ_ONCE(f->latency.mask))))
 			latency_record(f, now > io->insert_ns ?
 						  now - io->insert_ns :
 						  0);
