@@ -52,6 +52,8 @@ PATIENCE_S = 60.0
 FIO_LIBRARIES = "MQFAIR_TEST_FIO_LIBRARIES"
 # The same for the host's Python, which has the packages of the command. The guest's has none.
 PYTHON = "MQFAIR_TEST_PYTHON"
+# It is set if the guest counts its time in instructions.
+COUNTED = "MQFAIR_TEST_COUNTED"
 
 # The kernel answers EBUSY while another task reconfigures the same tag set.
 _BUSY_DELAY_S = 0.05

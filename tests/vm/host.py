@@ -29,7 +29,14 @@ sys.path.insert(0, str(HERE))
 
 import consoles  # noqa: E402
 import standins  # noqa: E402
-from guestlib import DEBUG_PATIENCE, DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, PYTHON, Guest  # noqa: E402
+from guestlib import (  # noqa: E402
+    COUNTED,
+    DEBUG_PATIENCE,
+    DEFAULT_TIME_LIMIT_S,
+    FIO_LIBRARIES,
+    PYTHON,
+    Guest,
+)
 
 # The time to load a test file in an emulated guest, and to kill the processes that a test left.
 _AROUND_A_TEST_S = 45.0
@@ -285,6 +292,8 @@ class _Boot:
         env = {PYTHON: sys.executable}
         if libraries:
             env[FIO_LIBRARIES] = str(libraries)
+        if spec.icount:
+            env[COUNTED] = "1"
         result = lab.run(spec, argv, env=env, sink=self._received)
         if result.stood_still_in_boot:
             # One boot of some thousands does. No code of the module has run in it.
