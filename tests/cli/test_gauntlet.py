@@ -181,6 +181,7 @@ class Rates:
         self._alone, self._most, self._shared = alone, most, shared
         self.late: dict[str, dict[str, float]] = {}
         self.waits: dict[tuple[str, str], tuple[float, float]] = {}
+        self.done: dict[tuple[str, str], int] = {}
         self.ticks = 10
         self.backlog_permille = 1000
         self.ios = 5000
@@ -202,7 +203,7 @@ class Rates:
         mean_ms, p99_ms = self.waits.get((scheduler, name), (1, 2))
         return {
             "bytes_per_s": rate, "backlog_permille": self.backlog_permille,
-            "cost": rate, "ios": self.ios,
+            "cost": rate, "ios": self.done.get((scheduler, name), self.ios),
             "mean_ns": mean_ms * 1e6, "p99_ns": p99_ms * 1e6, "series": [{"bytes": late / 20}] * 60,
         }  # fmt: skip
 
@@ -275,6 +276,15 @@ def test_a_tenant_that_needs_little_waits_no_longer_than_under_a_fixed_depth(mqf
     player.waits = {("mqfq", "light"): mqfq, ("fixed", "light"): fixed}
     both = scene(tenant("light", depth=1), tenant("heavy", think_us=1))
     assert promises(player, both) - {"P1"} == expected
+
+
+def test_a_depth_that_starves_a_tenant_has_no_latency_of_it():
+    rates = {"light": 1e6, "heavy": 100e6}
+    player = Rates(rates, 100e6, none=LIGHT, mqfq=LIGHT, fixed=LIGHT)
+    player.waits = {("mqfq", "light"): (9, 20), ("fixed", "light"): (0, 0)}
+    player.done = {("fixed", "light"): 0}
+    both = scene(tenant("light", depth=1), tenant("heavy", think_us=1))
+    assert "P4" not in promises(player, both)
 
 
 def test_a_tenant_that_needs_much_may_wait():
