@@ -42,11 +42,15 @@ static void tags_wake(struct host *h, struct host_tags *t)
 	t->turn = (u32)(next - h->queues) - t->first + 1;
 	t->waiting--;
 	next->awaits_tag = false;
+	next->next_tag = true;
+	t->promised++;
 	host_queue_wake(next, h->params.wake_ns);
 }
 
 void driver_tags_settle(struct host_queue *hq)
 {
+	hq->tags->promised -= hq->next_tag;
+	hq->next_tag = false;
 	if (!host_queue_is_full(hq))
 		tags_wake(hq->host, hq->tags);
 	else if (!hq->blocked)
@@ -55,7 +59,9 @@ void driver_tags_settle(struct host_queue *hq)
 
 void driver_tags_return(struct host_queue *hq)
 {
-	if (host_queue_is_full(hq))
-		tags_wake(hq->host, hq->tags);
-	hq->tags->in_use--;
+	struct host_tags *t = hq->tags;
+
+	if (t->in_use + t->promised >= hq->host->params.tags)
+		tags_wake(hq->host, t);
+	t->in_use--;
 }

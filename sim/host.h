@@ -150,6 +150,7 @@ struct host_queue {
 	bool locked;
 	bool blocked;		/* by host_block() */
 	bool awaits_tag;	/* of `tags` */
+	bool next_tag;		/* a free tag is for it: it is woken */
 };
 
 /*
@@ -298,7 +299,8 @@ static inline bool host_queue_is_full(const struct host_queue *hq)
 {
 	u32 tags = hq->host->params.tags;
 
-	return tags && hq->tags->in_use >= tags;
+	return tags &&
+	       hq->tags->in_use + hq->tags->promised - hq->next_tag >= tags;
 }
 
 static inline u64 host_now(const struct host *h)

@@ -269,6 +269,24 @@ class Figures(unittest.TestCase):
             part = found["light"]["ios"] / (found["light"]["ios"] + found["heavy"]["ios"])
             self.assertAlmostEqual(part, 0.1, delta=0.002)
 
+    def test_driver_tag_is_for_the_queue_that_is_asked(self):
+        """D is the number of driver tags, so each completion gives one back. It is for the queue
+        with the least head tag, and not for the request that the same completion makes its task
+        send."""
+        text = (
+            "scheduler mqfq\nset depth 64\nset isolation 0\nqueues 16\ntags 64\ntag_maps 2\n"
+            "sched_tags 128\nmost_bytes 131072\nsubmit_ns 2000\ndevice 1 250000 10000\n"
+            "run_ms 10000\nflow group weight 200\nflow light weight 10000 parent group\n"
+            "flow heavy weight 10 parent group\nflow other weight 100\n"
+            "load light depth 1 bytes 1024 pace_ns 100000000 queue 1\n"
+        )
+        deep = "depth 128 sizes 4096/90,262144/10 write 300"
+        text += f"load heavy {deep} queue 2\nload other {deep} queue 3\n"
+        found = figures(text)["flows"]
+        self.assertGreater(found["light"]["ios"], 90)
+        # Two to one, and the group's first tenant needs little.
+        self.assertGreater(found["heavy"]["ios"], found["other"]["ios"])
+
     def test_scheduler_tags_are_taken_under_none_alone(self):
         """25 tasks write 1,000 requests at once; a reader has one."""
         text = "device 16 100000 0\nwarm_ms 300\nrun_ms 300\nflow w weight 100\n" + FLOW
