@@ -37,18 +37,24 @@ static u64 coming_share(const struct flow *f)
 	return flow_share(f) ?: share_by_weight(&f->sched->share, &f->group);
 }
 
+/* May the debt of a flow be paid @ns from now? */
+static bool is_payable(s64 ns)
+{
+	return ns <= ((s64)URGENT_DEBT_NS << URGENT_PAY_SHIFT);
+}
+
 bool urgent_passes(struct flow *f, u32 cost, u64 now)
 {
 	s64 paid = atomic64_read(&f->urgent.paid_ns), from;
 	u64 ns;
 
+	WRITE_ONCE(f->urgent.cost, cost);
 	if (!has_room(f))
 		return false;
 	ns = paying_ns(f->sched, coming_share(f), cost);
 	do {
 		from = max(paid, (s64)now);
-		if (from + (s64)ns - (s64)now >
-		    ((s64)URGENT_DEBT_NS << URGENT_PAY_SHIFT))
+		if (!is_payable(from + (s64)ns - (s64)now))
 			return false;
 	} while (!atomic64_try_cmpxchg(&f->urgent.paid_ns, &paid,
 				       from + (s64)ns));
@@ -57,8 +63,12 @@ bool urgent_passes(struct flow *f, u32 cost, u64 now)
 
 bool urgent_may_pass(const struct flow *f, u64 now)
 {
-	return has_room(f) && atomic64_read(&f->urgent.paid_ns) - (s64)now <
-				      ((s64)URGENT_DEBT_NS << URGENT_PAY_SHIFT);
+	s64 debt = max(atomic64_read(&f->urgent.paid_ns) - (s64)now, (s64)0);
+	u32 cost = READ_ONCE(f->urgent.cost);
+
+	return has_room(f) &&
+	       is_payable(debt +
+			  (s64)paying_ns(f->sched, coming_share(f), cost));
 }
 
 static struct flow *root_of(struct flow *f)

@@ -84,6 +84,7 @@ enum {
 struct urgent_flow {
 	atomic64_t paid_ns;	/* A: the time at which its debt is paid */
 	atomic64_t passing;	/* A: ios that pass, waiting or in the device */
+	u32 cost;		/* any queue's lock: of its last urgent io */
 };
 
 /* Of a device. */
@@ -99,7 +100,7 @@ void urgent_init(struct urgent *u);
  */
 bool urgent_passes(struct flow *f, u32 cost, u64 now);
 
-/* Could any urgent request of @f pass now?  A snapshot. */
+/* Could an urgent request of @f pass now that costs as much as the last?  A snapshot. */
 bool urgent_may_pass(const struct flow *f, u64 now);
 
 /* Returns @f, or its root if that has a larger share than @f. */

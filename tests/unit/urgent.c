@@ -160,6 +160,22 @@ TEST(large_request_of_an_idle_flow_is_ordered)
 	close_urgent();
 }
 
+/* A request that will be ordered takes its tag in order, too. */
+TEST(flow_of_large_requests_takes_no_tag_out_of_order)
+{
+	open_urgent();
+	activate();
+	assert_true(passes(urgent(0, light)));
+	assert_true(urgent_may_pass(light, h.now));
+	assert_false(passes(hooks_insert(&h, 0, light, 1 << 20, IO_URGENT)));
+	assert_false(urgent_may_pass(light, h.now));
+	assert_true(urgent_may_pass(heavy, h.now));
+	/* Its next small one tells that it sends small ones. */
+	assert_true(passes(urgent(0, light)));
+	assert_true(urgent_may_pass(light, h.now));
+	close_urgent();
+}
+
 /* Inserts an urgent request of the light flow that does not pass. */
 static struct io *adopted(u32 queue)
 {
