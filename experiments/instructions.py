@@ -49,17 +49,17 @@ BASE = NONE
 SCHEDULERS = "kyber,bfq,mqfq,kyber-fair,wdt"
 # Bounds by workload and scheduler. They cover the kernel half (locking, staging) and the scheduler.
 MOST_ABOVE_NONE = {
-    ("qd32", "mqfq"): 2150,
-    ("batch8", "mqfq"): 1200,
-    ("qd32", "wdt"): 2320,
-    ("mixed", "kyber-fair"): 2350,
+    ("qd32", "mqfq"): 1780,
+    ("batch8", "mqfq"): 1100,
+    ("qd32", "wdt"): 1950,
+    ("mixed", "kyber-fair"): 1970,
     ("tenants", "mqfq"): 2900,
 }
 # Locked instructions, for a hardware queue with one queue. A latency sample has one, too.
 MOST_LOCKED = {
-    ("qd32", "mqfq"): 7.0,
-    ("batch8", "mqfq"): 4.5,
-    ("qd32", "wdt"): 10.0,
+    ("qd32", "mqfq"): 6.8,
+    ("batch8", "mqfq"): 4.0,
+    ("qd32", "wdt"): 9.8,
     ("batch8", "wdt"): 5.5,
 }
 # For each CPU that may come online. The block layer's own look at its map of CPUs takes 1.6 to 2.4.

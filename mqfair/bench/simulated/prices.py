@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NONE_INSTRUCTIONS = 8816
+NONE_INSTRUCTIONS = 8758
 # The means of the 14 rates, and the time of a request of one reader under `none` there.
 _BFQ_RATE, _DEADLINE_RATE, _NONE_NS = 285_000, 486_000, 2624
 
@@ -53,11 +53,11 @@ class Price:
 
 FREE = Price()
 PRICES = {
-    "mqfq": Price(1878),
-    "ifq": Price(1959),
-    "kyber-fair": Price(2024),
-    "wdt": Price(2005),
-    "hwabc": Price(2114),
+    "mqfq": Price(1702),
+    "ifq": Price(1914),
+    "kyber-fair": Price(1822),
+    "wdt": Price(1836),
+    "hwabc": Price(1866),
     "bwf2q": Price(4667, 1e9 / _BFQ_RATE / _NONE_NS),
     "mq-deadline": Price(1801, 1e9 / _DEADLINE_RATE / _NONE_NS),
     "kyber": Price(2087),
