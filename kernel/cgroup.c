@@ -348,8 +348,8 @@ static struct group_memory group_memory(const struct request_queue *q,
 }
 
 /*
- * A task at the limit of its memory gets the piece, which counts for it: the kernel
- * lets an atomic allocation exceed the limit.
+ * The kernel charges the memory to the running task.  An atomic allocation may exceed
+ * the limit of that task's cgroup.
  */
 bool group_add_queue(struct flow *f, u32 queue)
 {
@@ -459,6 +459,7 @@ static void group_pd_free(struct blkg_policy_data *pd)
 
 	spin_lock_irqsave(&groups_lock, flags);
 	list_del_init(&g->node);
+	WARN_ON_ONCE(g->set_up && flow_share(&g->flow));
 	group_leave(g);
 	spin_unlock_irqrestore(&groups_lock, flags);
 	if (g->holds_cgroup)
@@ -476,7 +477,7 @@ static struct group_host *next_group(struct device_host *d)
 	return list_first_entry_or_null(&d->groups, struct group_host, node);
 }
 
-void groups_let_go(struct device_host *d)
+void groups_leave(struct device_host *d)
 {
 	struct group_host *g;
 	bool left = true;

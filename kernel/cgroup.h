@@ -152,12 +152,14 @@ static inline struct flow *root_flow(struct request_queue *q)
 bool group_add_queue(struct flow *f, u32 queue);
 
 /*
- * Has @f memory for @queue?  If not, it gets that now, and so for a queue that an
- * interrupt has asked for.  Returns false if there is no memory.  Any context.
+ * Has @f memory for @queue?  If not, it gets that now.  It also gets memory for the
+ * queue in flow.wanted.  Returns false if there is no memory.  Task context, with no
+ * raw lock held.  The lock of a queue may be held.
  */
 static inline bool group_has_queue(struct flow *f, u32 queue)
 {
-	return likely(!flow_lacks_queue(f, queue)) || group_add_queue(f, queue);
+	return likely(!flow_awaits_queue(f, queue)) ||
+	       group_add_queue(f, queue);
 }
 
 /* The cgroup of @f; any context. */
@@ -183,11 +185,11 @@ void group_let_go(struct flow *f);
  * Takes all flows off a device that is about to go, before the policy becomes
  * inactive on it.  Task context, with no request left.  Takes groups_lock.
  */
-void groups_let_go(struct device_host *d);
+void groups_leave(struct device_host *d);
 
 /*
  * Parts the device and its remaining groups, of removed cgroups, after the
- * policy has become inactive.  The rest as for groups_let_go().
+ * policy has become inactive.  The rest as for groups_leave().
  */
 void groups_detach(struct device_host *d);
 

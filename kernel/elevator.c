@@ -140,7 +140,9 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 	bool first = !(r->io.flags & IO_CHARGED);
 
 	lockdep_assert_held(qh->lock);
-	if (unlikely(!group_has_queue(r->io.flow, qh->queue.index)))
+	/* A request that comes back finds the memory: it returns to the same queue. */
+	if (unlikely(!group_has_queue(r->io.flow, qh->queue.index)) &&
+	    !WARN_ON_ONCE(!first))
 		r->io.flow = root_flow(rq->q);
 	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
 	/* A bio that is merged into a request that passes would pass unbounded. */
@@ -187,7 +189,7 @@ static void insert_shared(struct hctx_host *h, struct list_head *list, u64 now,
 
 /*
  * Stages the @nr new requests from @first on, by io.next, if the scheduler sends them
- * all at once: sched_ops.send.  Otherwise it returns false and changes nothing.  @h has
+ * all at once: sched_ops.send.  Otherwise it returns false and stages nothing.  @h has
  * one queue.
  */
 static bool send_all(struct hctx_host *h, struct io *first, u32 nr, u64 now,
@@ -266,7 +268,10 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 		percpu_ref_put(&q->q_usage_counter);
 }
 
-/* Asks the scheduler for @rq, if that is NULL, and for the next request. */
+/*
+ * Asks the scheduler for @rq, if that is NULL, and for the next request.  Drops
+ * hctx_host.lock.
+ */
 static noinline struct request *fetch_slow(struct hctx_host *h,
 					   struct request *rq)
 {
@@ -458,8 +463,9 @@ void el_completed_request(struct request *rq, u64 now)
 }
 
 /*
- * While a driver waits with the request, its flow may become inactive.  The next
- * insertion does not charge the flow, and so does not make it active again.
+ * The request counts as done until it is inserted again, so a sweep may deactivate its
+ * flow.  The next insertion does not charge the flow, and so does not activate it.  So
+ * the request takes a reference of its own, until it ends.
  */
 void el_requeue_request(struct request *rq)
 {

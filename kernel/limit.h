@@ -93,7 +93,7 @@ static inline void limit_inserted(struct queue_host *qh, struct request *rq,
 	lockdep_assert_held(qh->lock);
 	if (first && unlikely(limit_is_scarce(&map->order)) &&
 	    group_has_queue(f, map->order.line))
-		limit_charge(&map->order, f, cost);
+		limit_charge_slow(&map->order, f, cost);
 	/* A kernel thread works for its own cgroup. */
 	if (unlikely(rq->elv.priv[1] == &map->foreign) && !f->group.parent)
 		limit_kind_finished(rq);

@@ -87,7 +87,7 @@ static void el_exit(struct elevator_queue *eq)
 {
 	struct device_host *d = eq->elevator_data;
 
-	groups_let_go(d);
+	groups_leave(d);
 	compat_deactivate_policy(d->q, &mqfair_policy);
 	/* In this test build the groups of the policy are freed by now. */
 	if (IS_ENABLED(MQFAIR_TEST_WINDOWS))

@@ -67,7 +67,7 @@ bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
 	return false;
 }
 
-/* Returns the lane of @io in @q. */
+/* Returns the lane of @io in @q, which is that of its flow from now on. */
 static struct lane *lane_of(const struct queue *q, const struct io *io)
 {
 	struct lane *lane = flow_queue_own(io->flow, q->index);

@@ -90,7 +90,7 @@ struct flow_queue {
 } __port_cacheline;
 
 /*
- * The memory of a flow for a queue in which it has had no io: all zeroes, and nobody
+ * Stands for the memory of a queue that a flow does not have yet: all zeroes, and nobody
  * writes it.
  */
 struct flow_queue_absent {
@@ -135,7 +135,7 @@ struct flow {
 	struct sched *sched;		/* I */
 	u64 ask_until;			/* O, of tick, flow_activate(), claims: .. */
 					/* .. it asked for so much, see flow_charge() */
-	u32 wanted;		/* O: 1 + a queue that is to be added, or 0 */
+	u32 wanted;		/* any CPU, a hint: 1 + a queue to add, or 0 */
 	struct share_group group;
 	u64 share;			/* O: see flow_share() */
 	struct flow *next_active;	/* sched.active_lock: the list .. */
@@ -164,8 +164,8 @@ static inline bool flow_has_queue(const struct flow *f, u32 queue)
 	return READ_ONCE(f->fq[queue]) != &flow_absent.queue;
 }
 
-/* Is the host to add @queue, or another one? */
-static inline bool flow_lacks_queue(const struct flow *f, u32 queue)
+/* Does @f wait for the host to add @queue, or another one? */
+static inline bool flow_awaits_queue(const struct flow *f, u32 queue)
 {
 	return !flow_has_queue(f, queue) || READ_ONCE(f->wanted);
 }
@@ -229,7 +229,7 @@ struct flow *flow_alloc_whole(const struct flow_memory *m,
  * The host calls this before the first io of @f is inserted into @queue, and before
  * one of its tasks waits for a tag by an order with that line (limit.h).  Returns false
  * if there is no memory: then the host inserts the io for a flow that has the queue.
- * No lock; calls may run concurrently.
+ * The caller needs no lock.  Takes flow.lock, and may allocate.
  */
 bool flow_add_queue(struct flow *f, const struct flow_memory *m, u32 queue);
 
@@ -257,7 +257,10 @@ size_t flow_size(const struct sched_ops *ops, u32 nr_queues);
 void flow_init(struct flow *f, struct sched *s, struct flow *parent,
 	       u32 weight);
 
-/* No io of the flow is left.  The host calls sched_ops.tune(NULL) next. */
+/*
+ * No io of the flow is left.  If it is active, shares change: the host stops the device,
+ * or calls sched_ops.tune(NULL) next.
+ */
 void flow_exit(struct flow *f);
 
 /*

@@ -106,8 +106,9 @@ static inline bool io_is_counted(const struct io *io)
  *
  * @now is 0 if the device did not serve @io.
  *
- * An io that is counted as done does not keep its flow.  So the flow is used no more
- * once the CPU may be taken from this hook: the host waits for that (RCU).
+ * An io that is counted as done does not keep its flow.  From then on disabled
+ * preemption does: the host frees a flow after a grace period of RCU.  So nothing uses
+ * the flow after port_cpu_end().
  */
 static __always_inline void io_account(const struct io *io, u32 ios, u32 cost,
 				       u64 now)

@@ -16,7 +16,7 @@
  * The result is that of insert and dispatch in turn, and so each invariant of the
  * scheduler holds.  If anything is not as usual, run_send() does nothing.  A queue
  * that waits or was woken uses insert and dispatch.  So does a flow with new shares,
- * an inactive one, whose generation is 0, and one without memory for the queue.
+ * an inactive one, whose generation is 0, and one that awaits memory for a queue.
  * Urgent and polled requests do so too, and those that were here before.
  *
  * The lock of the queue is held.
@@ -147,7 +147,7 @@ static __always_inline bool run_send(struct queue *q, struct run *r,
 	u32 nr = r->nr;
 
 	port_assert_queue_held(q);
-	if (flow_lacks_queue(f, q->index) || !run_finds_idle(q) ||
+	if (flow_awaits_queue(f, q->index) || !run_finds_idle(q) ||
 	    READ_ONCE(f->isolation.pass_until) || !run_has_share(f) ||
 	    !run_measure(q, r, cost) || !slots_try_many(sl, q->home, nr))
 		return false;

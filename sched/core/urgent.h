@@ -84,7 +84,7 @@ enum {
 struct urgent_flow {
 	atomic64_t paid_ns;	/* A: the time at which its debt is paid */
 	atomic64_t passing;	/* A: ios that pass, waiting or in the device */
-	u32 cost;		/* any queue's lock: of its last urgent io */
+	u32 cost;		/* any CPU, a hint: of its last urgent io */
 };
 
 /* Of a device. */

@@ -351,9 +351,9 @@ def slowed(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Faul
             found.append(("p99_ns", P4_STEP))
         for figure, factor in found:
             mine = _latency(run, name, figure)
-            slower = mine / _latency(can.runs[best], name, figure)
+            slower = mine / max(1, _latency(can.runs[best], name, figure))
             if slower > factor:
-                slower = min(mine / _latency(o, name, figure) for o in can.all_of(best))
+                slower = min(mine / max(1, _latency(o, name, figure)) for o in can.all_of(best))
             if slower > factor:
                 faults.append(Fault("P4", name, slower, factor))
                 break
