@@ -126,14 +126,14 @@ static void end_half(struct flow_latency *l, u64 count)
 	l->half_ns = 0;
 }
 
-/*
- * The flow completed @done requests in @ns.  After a pause a flow is often as fast as
- * before, so the mask falls by half at most.
- */
+/* The flow completed @done requests in @ns.  After a pause it is often as fast as before. */
 static void set_mask(struct flow_latency *l, u64 done, u64 ns)
 {
 	u64 most = div64_u64(LATENCY_SAMPLES * ns, NS_PER_SEC);
-	u32 mask = l->mask / 2;
+	u32 mask = 0;
+
+	if (!done)
+		return;
 
 	while (done / (mask + 1ULL) > most)
 		mask = 2 * mask + 1;

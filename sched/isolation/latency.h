@@ -16,7 +16,7 @@
  * all queues, and few completions write it.  A queue records one of mask + 1
  * completions, a power of two.  Tick sets the mask, so that a flow records at
  * most LATENCY_SAMPLES per second.  A slow flow records all of its requests.  A flow
- * that pauses may come back as fast as before, so a tick lowers the mask by half at most.
+ * that completes nothing keeps its mask: it may come back as fast as before.
  *
  *	80,000 requests a second: mask 63, so 1250 samples a second.
  *

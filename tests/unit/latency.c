@@ -226,10 +226,16 @@ TEST(mask_follows_the_rate)
 		u64 done;
 		u32 mask;
 	} c[] = {
-		/* It rises at once, and falls by half. */
-		{ 1, 7 },    { 1, 3 },	   { 1, 1 },	 { 500, 0 },
-		{ 1001, 1 }, { 1002, 3 },  { 2500, 7 },	 { 20000, 63 },
-		{ 500, 31 }, { 4500, 15 }, { 4500, 15 },
+		{ 1, 0 },
+		{ 500, 0 },
+		{ 1001, 1 },
+		{ 1002, 3 },
+		{ 2500, 7 },
+		/* It stays while the flow completes nothing. */
+		{ 20000, 63 },
+		{ 0, 63 },
+		{ 0, 63 },
+		{ 500, 0 },
 	};
 	struct fixture b;
 	u32 i;
