@@ -52,7 +52,7 @@ SCHEDULERS = "kyber,bfq,mqfq,kyber-fair,wdt"
 BOUNDED = "6.12"
 MOST_ABOVE_NONE = {
     ("qd32", "mqfq"): 1780,
-    ("batch8", "mqfq"): 1100,
+    ("batch8", "mqfq"): 1150,
     ("qd32", "wdt"): 1950,
     ("mixed", "kyber-fair"): 1970,
     ("tenants", "mqfq"): 2900,
