@@ -8,10 +8,10 @@
  * The flow of a request is that of its first bio's cgroup.  The block layer
  * merges only bios of one cgroup.
  *
- * Who keeps the flow.  It is freed with the last reference on its blkg.  The bio has
- * one, until the drive has served the request.  The flow has been active since the
- * insertion then, and an active flow has one too (struct host_hooks).  A request that
- * a driver sent back has one of its own: request_host.kept.
+ * Who keeps the flow.  The kernel frees a flow with the last reference on its blkg.
+ * The bio has a reference until the drive has served the request.  By then the flow has
+ * been active since the insertion, and an active flow has a reference too (struct
+ * host_hooks).  A request that a driver sent back has its own: request_host.kept.
  *
  * A cgroup that was removed before the scheduler was set has no policy data on
  * this request queue.  Its last requests are charged to the root.  So is a

@@ -228,7 +228,10 @@ static void *piece_alloc(const struct flow_memory *m, size_t bytes)
 	return port_zalloc(bytes);
 }
 
-/* Each queue of a flow has a piece of its own, so all hosts' ways are tested. */
+/*
+ * Each queue of a flow has a piece of its own, which the flow gets with its first request
+ * there.  So every simulated run also tests flow_add_queue().
+ */
 static const struct flow_memory memory = {
 	.alloc = piece_alloc,
 	.free = port_free,

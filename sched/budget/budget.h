@@ -206,9 +206,9 @@ enum budget_rule {
 /* The FIFO of one flow, in one queue, of one domain; Q. */
 struct budget_lane {
 	struct budget_lane *next;	/* in a list, while not empty */
-	struct flow *flow;
+	struct flow *flow;		/* while not empty */
 	struct io_list fifo;
-	u32 domain;
+	u32 domain;			/* while not empty */
 };
 
 /* A flow in one queue: flow_queue_own() begins with it. */

@@ -90,8 +90,8 @@ struct flow_queue {
 } __port_cacheline;
 
 /*
- * Stands for the memory of a queue that a flow does not have yet: all zeroes, and nobody
- * writes it.
+ * flow_absent stands for the memory that a flow does not have yet for a queue.  It is all
+ * zeroes, and no CPU writes it.
  */
 struct flow_queue_absent {
 	struct flow_queue queue;
@@ -100,7 +100,7 @@ struct flow_queue_absent {
 
 extern const struct flow_queue_absent flow_absent;
 
-/* Work that was completed by CPUs whose queue is absent. */
+/* Work that CPUs completed for a flow which has no memory for their queues. */
 struct flow_elsewhere {
 	atomic64_t done, cost, service_ns;
 };

@@ -16,8 +16,8 @@
  * The result is that of insert and dispatch in turn, and so each invariant of the
  * scheduler holds.  If anything is not as usual, run_send() does nothing.  A queue
  * that waits or was woken uses insert and dispatch.  So does a flow with new shares,
- * an inactive one, whose generation is 0, and one that awaits memory for a queue.
- * Urgent and polled requests do so too, and those that were here before.
+ * and an inactive flow: its generation is 0.  So does a flow that awaits memory for a
+ * queue.  Urgent and polled requests do so too, and requests that were here before.
  *
  * The lock of the queue is held.
  * Tested by tests/unit/send.c beside insert and dispatch, tests/sim, tests/mt.
@@ -63,7 +63,7 @@ static inline bool run_has_share(const struct flow *f)
 }
 
 /*
- * Charges @cost to the flow of @r, if it is still at @r->pos.  Otherwise it returns
+ * Charges @r->cost to the flow of @r, if the flow is still at @r->pos.  Otherwise it returns
  * false and sets @r->pos to the present position.  The caller knows whether the tag
  * at that position is @behind @vt.
  */

@@ -134,7 +134,6 @@ static void set_mask(struct flow_latency *l, u64 done, u64 ns)
 
 	if (!done)
 		return;
-
 	while (done / (mask + 1ULL) > most)
 		mask = 2 * mask + 1;
 	if (mask != l->mask)
